@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::column_names::is_named;
 use crate::error::TableError;
 use crate::schema::{Column, GroupColumn, Schema};
 
@@ -12,13 +13,21 @@ impl Schema {
     }
 
     /// # Errors
-    /// [`TableError::Schema`] for a column that is named twice, no input at all, the label or the
-    /// unit among the inputs, and a group among them unless that is asked for.
+    /// [`TableError::Schema`] for a column that is named twice, by a vector's prefix too, no input at
+    /// all, the label or the unit among the inputs, and a group among them unless that is asked for.
     pub(crate) fn check(&self) -> Result<(), TableError> {
         let refuse = |column: &str, reason: &str| TableError::Schema { column: column.into(), reason: reason.into() };
         let mut seen = HashSet::new();
         if let Some((twice, _)) = self.columns.iter().find(|(name, _)| !seen.insert(name.as_str())) {
             return Err(refuse(twice, "is declared twice"));
+        }
+        for (name, _) in self.columns.iter().filter(|(_, column)| matches!(column, Column::Vector { .. })) {
+            let others = self.columns.iter().map(|(other, _)| other).filter(|other| *other != name);
+            let others = others.chain([&self.label.column]).chain(&self.unit);
+            if let Some(other) = others.into_iter().find(|other| is_named(other, name, true)) {
+                let reason = format!("is one of the columns of the vector `{name}` too");
+                return Err(TableError::Schema { column: other.clone(), reason });
+            }
         }
         let mut seen = HashSet::new();
         if let Some(twice) = self.groups.iter().find(|group| !seen.insert(group.column.as_str())) {

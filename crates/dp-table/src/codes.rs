@@ -40,6 +40,8 @@ pub(crate) enum Width {
     Byte,
     /// A larger index.
     Two,
+    /// This many numbers in single precision.
+    Vector(usize),
 }
 
 const LABEL: Range<usize> = 0..2;
@@ -60,6 +62,7 @@ impl Layout {
                     Width::Single => 4,
                     Width::Byte => 1,
                     Width::Two => 2,
+                    Width::Vector(length) => 4 * length,
                 };
                 InputSlot { at: take(bytes), width }
             })
@@ -93,6 +96,27 @@ impl Layout {
             }
             Width::Byte => Code::Index(u16::from(row[at])),
             Width::Two => Code::Index(u16::from_le_bytes(bytes(row, at))),
+            // A vector is read by `vector`.
+            Width::Vector(_) => Code::Position(None),
+        }
+    }
+
+    /// The numbers of a vector; `None` if it is missing.
+    pub(crate) fn vector<'a>(&self, row: &'a [u8], input: usize) -> Option<impl Iterator<Item = f32> + 'a> {
+        let InputSlot { at, width } = self.inputs[input];
+        let Width::Vector(length) = width else { return None };
+        let numbers = row[at..at + 4 * length].as_chunks::<4>().0;
+        let is_there = numbers.first().is_some_and(|first| !f32::from_le_bytes(*first).is_nan());
+        is_there.then(|| numbers.iter().map(|number| f32::from_le_bytes(*number)))
+    }
+
+    /// Writes a vector, or that it is missing.
+    pub(crate) fn set_vector(&self, row: &mut [u8], input: usize, numbers: Option<&[f64]>) {
+        let InputSlot { at, width } = self.inputs[input];
+        let Width::Vector(length) = width else { return };
+        let slots = row[at..at + 4 * length].as_chunks_mut::<4>().0;
+        for (place, slot) in slots.iter_mut().enumerate() {
+            *slot = numbers.map_or(f32::NAN, |numbers| numbers[place] as f32).to_le_bytes();
         }
     }
 
@@ -125,7 +149,8 @@ impl Layout {
             (Width::Byte, Code::Index(index)) => row[at] = index as u8,
             (Width::Two, Code::Index(index)) => row[at..at + 2].copy_from_slice(&index.to_le_bytes()),
             // A column's code has the column's width.
-            (Width::Single, Code::Index(_)) | (Width::Byte | Width::Two, Code::Position(_)) => {}
+            (Width::Single, Code::Index(_)) | (Width::Byte | Width::Two, Code::Position(_)) | (Width::Vector(_), _) => {
+            }
         }
     }
 }
@@ -155,5 +180,18 @@ mod tests {
         Layout::blank(&mut row);
         assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (BLANK, 0, Some(0)));
         assert_eq!(layout.input(&row, 0), Code::Index(0));
+    }
+
+    #[test]
+    fn a_vector_is_read_as_it_was_written() {
+        let layout = Layout::new(false, [Width::Byte, Width::Vector(3), Width::Byte]);
+        assert_eq!(layout.stride(), 4 + 1 + 12 + 1);
+        let mut row = vec![0; layout.stride()];
+        layout.set_input(&mut row, 2, Code::Index(7));
+        let read = |row: &[u8]| layout.vector(row, 1).map(Iterator::collect::<Vec<f32>>);
+        layout.set_vector(&mut row, 1, Some(&[0.5, -1.0, 0.0]));
+        assert_eq!(read(&row), Some(vec![0.5, -1.0, 0.0]));
+        layout.set_vector(&mut row, 1, None);
+        assert_eq!((read(&row), layout.input(&row, 2)), (None, Code::Index(7)));
     }
 }

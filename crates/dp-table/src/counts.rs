@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{TableError, printable};
 use crate::schema::{Column, GroupValues, Schema};
+use crate::vector::VectorBound;
 
 /// Rows that are reported with their reason.
 const EXAMPLES: usize = 10;
@@ -113,10 +114,20 @@ impl TableCounts {
                 _ => true,
             };
             self.remark("column", tally, is_foreseen, &mut remarks);
-            if let Some(Column::Number { low, high, .. }) = column.filter(|_| tally.clamped > 0) {
-                let of = self.of(tally.clamped, tally);
-                let name = printable(&tally.column);
-                remarks.push(format!("column {name}: {of} beyond [{low}, {high}], taken as the nearer end"));
+            let beyond = match column {
+                Some(Column::Number { low, high, .. }) => format!("beyond [{low}, {high}], taken as the nearer end"),
+                Some(Column::Date { low, high, .. }) => format!("beyond {low} to {high}, taken as the nearer end"),
+                Some(Column::Vector { bound: VectorBound::Norm(norm), .. }) => {
+                    format!("longer than {norm}, shortened to it")
+                }
+                Some(Column::Vector { bound: VectorBound::Range { low, high }, .. }) => {
+                    format!("with numbers beyond [{low}, {high}], taken as the nearer end")
+                }
+                _ => continue,
+            };
+            if tally.clamped > 0 {
+                let (of, name) = (self.of(tally.clamped, tally), printable(&tally.column));
+                remarks.push(format!("column {name}: {of} {beyond}"));
             }
         }
         for (tally, group) in self.groups.iter().zip(&schema.groups) {

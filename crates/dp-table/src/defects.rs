@@ -4,7 +4,9 @@
 use std::fs;
 
 use crate::hook;
-use crate::{BadRows, Bins, Column, EncodedFile, EncodedTable, Label, Schema, TableCounts, TableError, TableFiles};
+use crate::{
+    BadRows, Bins, Column, EncodedFile, EncodedTable, Label, NumberFormat, Schema, TableCounts, TableError, TableFiles,
+};
 
 const HEADER: &str = "age,patient,job,ill\n";
 const N_ROWS: usize = 60;
@@ -13,7 +15,16 @@ const N_ROWS: usize = 60;
 fn schema(has_unit: bool, bad_rows: BadRows) -> Schema {
     let texts = |values: &[&str]| values.iter().map(|&value| value.into()).collect();
     let mut columns = vec![
-        ("age".into(), Column::Number { low: 0.0, high: 100.0, bins: Bins::Equal(10), missing: None }),
+        (
+            "age".into(),
+            Column::Number {
+                low: 0.0,
+                high: 100.0,
+                bins: Bins::Equal(10),
+                missing: None,
+                format: NumberFormat::default(),
+            },
+        ),
         ("job".into(), Column::Category { values: texts(&["clerk", "nurse"]), other: false, missing: false }),
     ];
     if !has_unit {

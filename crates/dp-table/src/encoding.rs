@@ -1,13 +1,16 @@
 //! A checked schema: the features of each column, and the encoding of a row.
 
-use std::ops::Range;
 use std::path::Path;
 
-use crate::codes::{Code, Layout, MOST_CODES, Width};
+use crate::blocks::{BlockKind, FeatureBlock};
+use crate::codes::{Code, Layout, MOST_CODES};
+use crate::column_names::{InputColumns, find, find_vector, is_named};
 use crate::counts::{ReadOutcome, TableCounts};
 use crate::error::TableError;
 use crate::group::Group;
-use crate::parse::{self, Classes, Groups, Input, Markers};
+use crate::inputs::Input;
+use crate::markers::Markers;
+use crate::parse::{self, Classes, Groups};
 use crate::reader::Row;
 use crate::schema::{Column, Schema};
 
@@ -24,14 +27,19 @@ const ROUNDING: f64 = 1.0 / 65_536.0;
 ///   and falling linearly to 0 at the two next to it. Squares add up to at most 2;
 /// - a number in one bin has its scaled value alone;
 /// - a missing number has the scaled value of the declared constant, no hats, and an indicator;
+/// - a date is a number, of days, and has one feature for each value of each declared part;
+/// - a boolean has one feature, and one for a missing value where declared;
 /// - a category has one feature per listed value, then `other`, then `missing`, where declared; one
 ///   of them is 1;
+/// - a vector has its numbers, brought into the unit ball by the declared bound, and one feature
+///   for a missing vector where declared;
 /// - the last feature is 1 for every row.
 #[derive(Debug, Clone)]
 pub struct Encoding {
     schema: Schema,
     blocks: Vec<FeatureBlock>,
-    inputs: Vec<Input>,
+    /// Inputs in the order of the schema, each with its name and the position of its first block.
+    inputs: Vec<(String, Input, usize)>,
     classes: Classes,
     markers: Markers,
     group_columns: Vec<Groups>,
@@ -39,41 +47,6 @@ pub struct Encoding {
     layout: Layout,
     width: usize,
     scale: f32,
-}
-
-/// The features of one column.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FeatureBlock {
-    /// The column; empty for the constant.
-    pub column: String,
-    /// Positions of its features.
-    pub features: Range<usize>,
-    /// Their kind.
-    pub kind: BlockKind,
-}
-
-/// The features of a column, in order and before they are scaled.
-#[derive(Debug, Clone, PartialEq)]
-pub enum BlockKind {
-    /// The scaled value; with more than two knots a hat function per knot; with `missing` an
-    /// indicator.
-    Number {
-        /// The edges of the bins, both bounds included.
-        knots: Vec<f32>,
-        /// The position, from 0 to the number of bins, that stands for a missing value.
-        missing: Option<f32>,
-    },
-    /// One feature per value, then `other`, then `missing`.
-    Category {
-        /// The listed values.
-        values: Vec<String>,
-        /// Whether there is a feature for all other texts.
-        other: bool,
-        /// Whether there is a feature for missing values.
-        missing: bool,
-    },
-    /// Always 1.
-    Constant,
 }
 
 impl Encoding {
@@ -89,17 +62,15 @@ impl Encoding {
         let (mut width, mut square) = (0, 0.0);
         for (name, column) in &schema.columns {
             let Some(input) = Input::new(name, column, &markers)? else { continue };
-            let kind = BlockKind::new(column, &input);
-            let features = width..width + kind.n_features();
-            width = features.end;
-            square += kind.largest_square();
-            widths.push(match kind {
-                BlockKind::Number { .. } | BlockKind::Constant => Width::Single,
-                BlockKind::Category { .. } if features.len() <= 256 => Width::Byte,
-                BlockKind::Category { .. } => Width::Two,
-            });
-            blocks.push(FeatureBlock { column: name.clone(), features, kind });
-            inputs.push(input);
+            let first = blocks.len();
+            for (column, kind) in BlockKind::of(name, column, &input) {
+                let features = width..width + kind.n_features();
+                width = features.end;
+                square += kind.largest_square();
+                widths.push(kind.stored_width());
+                blocks.push(FeatureBlock { column, features, kind });
+            }
+            inputs.push((name.clone(), input, first));
         }
         blocks.push(FeatureBlock { column: String::new(), features: width..width + 1, kind: BlockKind::Constant });
         let classes = Classes::new(&schema.label, &markers)?;
@@ -129,7 +100,8 @@ impl Encoding {
         self.width
     }
 
-    /// The features of each column, in order; the constant is last.
+    /// The features of each column, in order, with a block for each part of a date; the constant is
+    /// last.
     pub fn blocks(&self) -> &[FeatureBlock] {
         &self.blocks
     }
@@ -167,7 +139,7 @@ impl Encoding {
     /// # Errors
     /// [`TableError::MissingColumn`]; `file` is for the message.
     pub fn encoder(&self, columns: &[String], file: &Path) -> Result<RowEncoder<'_>, TableError> {
-        let inputs = self.schema.inputs().map(|name| find(columns, name, file)).collect::<Result<_, _>>()?;
+        let inputs = self.find_inputs(columns, file)?;
         Ok(RowEncoder {
             encoding: self,
             inputs,
@@ -195,19 +167,30 @@ impl Encoding {
             *name == schema.label.column
                 || schema.unit.as_ref() == Some(name)
                 || schema.groups.iter().any(|group| group.column == *name)
-                || schema.columns.iter().any(|(column, _)| column == name)
+                || schema
+                    .columns
+                    .iter()
+                    .any(|(entry, column)| is_named(name, entry, matches!(column, Column::Vector { .. })))
         };
         if let Some(unknown) = columns.iter().find(|name| !declared(name)) {
             let reason = format!("has a column `{unknown}` that is not declared; declare it, or declare it as dropped");
             return Err(TableError::File { path: file.into(), reason });
         }
         Ok(Binding {
-            inputs: schema.inputs().map(find).collect::<Result<_, _>>()?,
+            inputs: self.find_inputs(columns, file)?,
             label: find(&schema.label.column)?,
             groups: self.find_groups(columns, file)?,
             unit: schema.unit.as_deref().map(find).transpose()?,
             n_columns: columns.len(),
         })
+    }
+
+    fn find_inputs(&self, columns: &[String], file: &Path) -> Result<Vec<InputColumns>, TableError> {
+        let find = |(name, input, _): &(String, Input, usize)| match input {
+            Input::Vector { length, .. } => find_vector(columns, name, *length, file),
+            _ => find(columns, name, file).map(InputColumns::One),
+        };
+        self.inputs.iter().map(find).collect()
     }
 
     fn find_groups(&self, columns: &[String], file: &Path) -> Result<Vec<usize>, TableError> {
@@ -305,14 +288,15 @@ impl Encoding {
         }
     }
 
-    fn store_inputs(&self, row: &Row, columns: &[usize], out: &mut [u8]) -> Result<Vec<ReadOutcome>, TableError> {
+    fn store_inputs(
+        &self,
+        row: &Row,
+        columns: &[InputColumns],
+        out: &mut [u8],
+    ) -> Result<Vec<ReadOutcome>, TableError> {
         let mut met = Vec::with_capacity(columns.len());
-        for (input, (parser, index)) in self.inputs.iter().zip(columns).enumerate() {
-            let text = row.field(*index);
-            let column = &self.blocks[input].column;
-            let (code, found) = parser.code(row.position(), column, text, self.is_missing(text))?;
-            self.layout.set_input(out, input, code);
-            met.push(found);
+        for ((name, input, first), columns) in self.inputs.iter().zip(columns) {
+            met.push(input.store(row, (name, columns), &self.markers, (&self.layout, *first, out))?);
         }
         Ok(met)
     }
@@ -338,6 +322,17 @@ impl Encoding {
                         feature(first + 2 + bin, share * scale);
                     }
                 }
+                BlockKind::Boolean { .. } => {
+                    if let Code::Index(index @ 1..) = self.layout.input(row, input) {
+                        feature(first + usize::from(index - 1).min(block.features.len() - 1), scale);
+                    }
+                }
+                BlockKind::Vector { length, .. } => match self.layout.vector(row, input) {
+                    Some(numbers) => {
+                        numbers.enumerate().for_each(|(place, number)| feature(first + place, number * scale));
+                    }
+                    None => feature(first + length, scale),
+                },
                 BlockKind::Category { .. } => {
                     if let Code::Index(index) = self.layout.input(row, input) {
                         feature(first + usize::from(index).min(block.features.len() - 1), scale);
@@ -352,7 +347,7 @@ impl Encoding {
 /// Positions of the columns that training needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Binding {
-    inputs: Vec<usize>,
+    inputs: Vec<InputColumns>,
     label: usize,
     groups: Vec<usize>,
     unit: Option<usize>,
@@ -363,7 +358,7 @@ pub(crate) struct Binding {
 #[derive(Debug, Clone)]
 pub struct RowEncoder<'a> {
     encoding: &'a Encoding,
-    inputs: Vec<usize>,
+    inputs: Vec<InputColumns>,
     /// Columns of groups; empty where they are not looked for.
     groups: Vec<usize>,
     row: Vec<u8>,
@@ -437,69 +432,6 @@ impl RowChecker<'_> {
     }
 }
 
-impl BlockKind {
-    fn new(column: &Column, input: &Input) -> Self {
-        match (column, input) {
-            (Column::Category { values, other, missing }, _) => {
-                Self::Category { values: values.clone(), other: *other, missing: *missing }
-            }
-            (_, Input::Number { knots, missing, .. }) => {
-                Self::Number { knots: knots.as_slice().to_vec(), missing: *missing }
-            }
-            // An input is a number or a category.
-            (_, Input::Category(_)) => Self::Constant,
-        }
-    }
-
-    fn n_features(&self) -> usize {
-        match self {
-            Self::Number { knots, missing } => {
-                1 + if knots.len() > 2 { knots.len() } else { 0 } + usize::from(missing.is_some())
-            }
-            Self::Category { values, other, missing } => values.len() + usize::from(*other) + usize::from(*missing),
-            Self::Constant => 1,
-        }
-    }
-
-    /// The largest sum of squares before scaling.
-    fn largest_square(&self) -> f64 {
-        match self {
-            Self::Number { knots, missing } if knots.len() > 2 || missing.is_some() => 2.0,
-            Self::Number { .. } | Self::Category { .. } | Self::Constant => 1.0,
-        }
-    }
-
-    fn most_entries(&self) -> usize {
-        match self {
-            Self::Number { knots, .. } if knots.len() > 2 => 3,
-            Self::Number { missing: Some(_), .. } => 2,
-            Self::Number { .. } | Self::Category { .. } | Self::Constant => 1,
-        }
-    }
-}
-
-impl FeatureBlock {
-    fn names(&self) -> Vec<String> {
-        let column = &self.column;
-        match &self.kind {
-            BlockKind::Number { knots, missing } => {
-                let hats = if knots.len() > 2 { &knots[..] } else { &[] };
-                let mut names = vec![column.clone()];
-                names.extend(hats.iter().map(|knot| format!("{column} @ {knot}")));
-                names.extend(missing.map(|_| format!("{column} missing")));
-                names
-            }
-            BlockKind::Category { values, other, missing } => {
-                let mut names: Vec<String> = values.iter().map(|value| format!("{column} = {value}")).collect();
-                names.extend(other.then(|| format!("{column} other")));
-                names.extend(missing.then(|| format!("{column} missing")));
-                names
-            }
-            BlockKind::Constant => vec!["constant".into()],
-        }
-    }
-}
-
 /// All intersections, the last column's group changing fastest.
 fn intersections(schema: &Schema, groups: &[Groups]) -> Result<Vec<Group>, TableError> {
     let n = groups.iter().try_fold(1_usize, |n, groups| n.checked_mul(groups.levels().len()));
@@ -510,12 +442,4 @@ fn intersections(schema: &Schema, groups: &[Groups]) -> Result<Vec<Group>, Table
     Ok(groups.iter().fold(vec![Group::all()], |list, groups| {
         list.iter().flat_map(|group| groups.levels().iter().map(move |level| group.and(level))).collect()
     }))
-}
-
-fn find(columns: &[String], name: &str, file: &Path) -> Result<usize, TableError> {
-    columns.iter().position(|column| column == name).ok_or_else(|| TableError::MissingColumn {
-        path: file.into(),
-        line: 1,
-        column: name.into(),
-    })
 }

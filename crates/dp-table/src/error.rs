@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::date_format::DateFormat;
+use crate::number_format::NumberFormat;
+
 /// Why a table could not be used. File errors name the path, row errors also the line (1-based).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -80,7 +83,7 @@ pub enum TableError {
         /// Text of the value, shortened if long.
         value: String,
         /// Accepted values, in words.
-        accepted: &'static str,
+        accepted: Box<str>,
     },
     /// The file breaks its format in another way.
     #[error("{}:{line}: {reason}", path.display())]
@@ -219,7 +222,39 @@ impl Position<'_> {
             line: self.line,
             column: column.into(),
             value: printable(value),
-            accepted: "a finite number",
+            accepted: "a finite number".into(),
+        }
+    }
+
+    /// Where numbers are written in another way than plainly.
+    pub(crate) fn not_in_format(self, column: &str, value: &str, format: &NumberFormat) -> TableError {
+        TableError::InvalidNumber {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: printable(value),
+            accepted: format!("a number written like {}", format.example()).into(),
+        }
+    }
+
+    pub(crate) fn not_a_date(self, column: &str, value: &str, format: DateFormat) -> TableError {
+        TableError::InvalidNumber {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: printable(value),
+            accepted: format!("a date written like {}", format.example()).into(),
+        }
+    }
+
+    /// `found` numbers were read of it.
+    pub(crate) fn not_a_vector(self, column: &str, value: &str, found: usize, length: usize) -> TableError {
+        TableError::InvalidNumber {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: printable(value),
+            accepted: format!("a list of {length} finite numbers ({found} could be read)").into(),
         }
     }
 

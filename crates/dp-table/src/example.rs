@@ -10,6 +10,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::number_format::NumberFormat;
 use crate::schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};
 
 /// The name of the last column, the label.
@@ -66,8 +67,13 @@ impl Example {
 
     /// A schema that a careful person would declare without looking at the rows.
     pub fn schema(&self) -> Schema {
-        let number =
-            |low, high, missing| Column::Number { low, high, bins: Bins::for_bounds(low, high, false), missing };
+        let number = |low, high, missing| Column::Number {
+            low,
+            high,
+            bins: Bins::for_bounds(low, high, false),
+            missing,
+            format: NumberFormat::default(),
+        };
         let category = |values: &[(&str, f64)], missing| Column::Category {
             values: values.iter().map(|(value, _)| (*value).to_owned()).collect(),
             other: false,

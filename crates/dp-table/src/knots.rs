@@ -33,7 +33,20 @@ impl Knots {
         let inner = match bins {
             Bins::Equal(n @ 1..=MOST_BINS) => between(*n, &|share| share),
             Bins::Log(n @ 1..=MOST_BINS) => between(*n, &|share| ((1.0 + LOG_RANGE).powf(share) - 1.0) / LOG_RANGE),
-            Bins::Equal(n) | Bins::Log(n) => {
+            Bins::SignedLog(n @ 1..=MOST_BINS) => {
+                if !(low..=high).contains(&0.0) {
+                    return Err(refuse(format!("bins grow to both sides of 0: {low} and {high} do not include it")));
+                }
+                let side = high.max(-low);
+                let place = |value: f64| (1.0 + LOG_RANGE * (value.abs() / side)).ln().copysign(value);
+                let (first, last) = (place(low), place(high));
+                let edge = |share: f64| {
+                    let place = first + (last - first) * share;
+                    (side * (place.abs().exp() - 1.0) / LOG_RANGE).copysign(place)
+                };
+                (1..*n).map(|at| edge(at as f64 / *n as f64)).collect()
+            }
+            Bins::Equal(n) | Bins::Log(n) | Bins::SignedLog(n) => {
                 return Err(refuse(format!("bins = {n}: expected 1 to {MOST_BINS}")));
             }
             Bins::Edges(edges) if edges.len() < MOST_BINS => edges.clone(),
@@ -100,6 +113,17 @@ mod tests {
         assert!((knots.as_slice()[1] - 30.788).abs() < 1e-3, "{knots:?}");
     }
 
+    /// As wide to either side: (991^(1/2) − 1) / 990 of it.
+    #[test]
+    fn bins_that_grow_to_both_sides() {
+        let knots = Knots::new("x", -1000.0, 1000.0, &Bins::SignedLog(4)).unwrap();
+        let expected = [-1000.0, -30.788, 0.0, 30.788, 1000.0];
+        assert!(knots.as_slice().iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-2), "{knots:?}");
+        // From 0 on they are the bins that grow from there.
+        let [one, other] = [Bins::SignedLog(5), Bins::Log(5)].map(|bins| Knots::new("x", 0.0, 70.0, &bins).unwrap());
+        assert!(one.as_slice().iter().zip(other.as_slice()).all(|(a, b)| (a - b).abs() < 1e-3), "{one:?} {other:?}");
+    }
+
     #[test]
     fn errors_name_the_column() {
         let error = |low, high, bins| Knots::new("x", low, high, &bins).unwrap_err().to_string();
@@ -122,7 +146,7 @@ mod tests {
     proptest! {
         #[test]
         fn positions_ascend_and_stay_in_range(low in -1e6..1e6f64, width in 1.0..1e6f64, n in 1..64usize, a: f32, b: f32) {
-            for bins in [Bins::Equal(n), Bins::Log(n)] {
+            for bins in [Bins::Equal(n), Bins::Log(n), Bins::SignedLog(n)] {
                 let Ok(knots) = Knots::new("x", low, low + width, &bins) else { continue };
                 let (a, b) = (if a.is_nan() { 0.0 } else { a }, if b.is_nan() { 0.0 } else { b });
                 let (pa, pb) = (knots.position(a.min(b)), knots.position(a.max(b)));

@@ -1,9 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod blocks;
 mod check;
 mod codes;
+mod column_names;
+mod column_stats;
 mod counts;
 mod csv_source;
+mod date_format;
 #[cfg(test)]
 mod defects;
 mod encoded;
@@ -13,40 +17,54 @@ mod example;
 mod files;
 mod group;
 mod guess;
+mod guessed_vectors;
 mod header;
 #[cfg(test)]
 mod hook;
+mod inputs;
 mod knots;
 mod look_alikes;
 mod map;
+mod markers;
 mod memory_source;
+mod number_format;
 mod parquet_file;
+mod parquet_list;
 mod parquet_pages;
 mod parquet_source;
 mod parse;
 mod peers;
 mod quotes;
 mod reader;
+mod readings;
 mod row_index;
 mod rows_digest;
 mod schema;
 mod text_file;
 mod value;
 mod value_list;
+mod vector;
 
+pub use blocks::{BlockKind, FeatureBlock};
 pub use counts::{ColumnCounts, TableCounts, thousands};
+pub use date_format::{DateFormat, DatePart};
 pub use encoded::{EncodedFile, EncodedTable};
-pub use encoding::{BlockKind, Encoding, FeatureBlock, RowChecker, RowEncoder};
+pub use encoding::{Encoding, RowChecker, RowEncoder};
 pub use error::TableError;
 pub use example::Example;
 pub use files::{Csv, TableFiles, TableFormat};
 pub use group::{Group, Level, ParseGroupError};
-pub use guess::{ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, StrayTexts};
+pub use guess::{
+    ColumnGuess, Guess, GuessedDate, GuessedKind, GuessedVector, GuessedVectorColumns, MISSING_MARKERS, StrayTexts,
+};
 pub use look_alikes::{Difference, LookAlikes, is_invisible};
+pub use markers::spellings_of_marker;
 pub use memory_source::{MemoryColumn, MemoryTable};
+pub use number_format::NumberFormat;
 pub use peers::{Gather, Peers};
 pub use reader::{Row, StoredAs, TableReader};
 pub use row_index::RowIndex;
 pub use rows_digest::{RowHasher, RowsDigest};
 pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};
 pub use value::{Decimal, Value};
+pub use vector::VectorBound;

@@ -12,8 +12,10 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
+use crate::date_format;
 use crate::error::TableError;
 use crate::parquet_file::ParquetFile;
+use crate::parquet_list::List;
 use crate::parquet_pages::SoundPages;
 use crate::reader::{LONGEST_RECORD, Row, StoredAs};
 
@@ -25,6 +27,8 @@ pub(crate) struct ParquetSource {
     path: Arc<Path>,
     columns: Vec<String>,
     meanings: Vec<Meaning>,
+    /// By column, of those that are lists.
+    lists: Vec<Option<List>>,
     next_group: usize,
     /// Rows of the open group that are not read yet, and its columns.
     left: usize,
@@ -45,8 +49,12 @@ enum Meaning {
     Unsigned,
     /// An integer, or a big-endian one of any length, times this power of ten.
     Decimal { scale: usize },
-    /// An integer that counts this many to the second, since 1970.
+    /// An integer that counts this many to the second, of a time of day.
     Seconds { per_second: f64 },
+    /// An integer that counts days since 1970.
+    Days,
+    /// An integer that counts this many to the second since 1970, in UTC or local time.
+    Instant { per_second: i64, is_utc: bool },
 }
 
 impl ParquetSource {
@@ -58,11 +66,17 @@ impl ParquetSource {
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let mut columns = Vec::with_capacity(schema.num_columns());
         let mut meanings = Vec::with_capacity(schema.num_columns());
+        let mut lists = Vec::with_capacity(schema.num_columns());
         for column in schema.columns() {
             let name = column.path().string();
-            if column.max_rep_level() > 0 || column.max_def_level() > 1 || column.path().parts().len() > 1 {
-                return Err(refuse(format!("has a column `{name}` that is nested; columns must be flat")));
+            let list = List::of(column);
+            let is_flat = column.max_def_level() <= 1 && column.path().parts().len() == 1;
+            if list.is_none() && (column.max_rep_level() > 0 || !is_flat) {
+                let reason = "columns must be flat, or lists of FLOAT or DOUBLE";
+                return Err(refuse(format!("has a column `{name}` that is nested; {reason}")));
             }
+            let name = if list.is_some() { column.path().parts()[0].clone() } else { name };
+            lists.push(list);
             let meaning = meaning(column).ok_or_else(|| {
                 let logical = column.logical_type_ref().map(|logical| format!("{logical:?}"));
                 let found = logical.unwrap_or_else(|| column.physical_type().to_string());
@@ -81,6 +95,7 @@ impl ParquetSource {
             path: path.into(),
             columns,
             meanings,
+            lists,
             next_group: 0,
             left: 0,
             open: Vec::new(),
@@ -192,8 +207,11 @@ impl ParquetSource {
         let n = self.left.min(BATCH);
         for (index, reader) in self.open.iter_mut().enumerate() {
             let name = &self.columns[index];
-            let ahead = read_column(reader, self.meanings[index], n)
-                .map_err(|reason| format!("column `{name}`, row {}: {reason}", self.n_rows + 1))?;
+            let ahead = match self.lists[index] {
+                Some(list) => list.read(reader, n),
+                None => read_column(reader, self.meanings[index], n),
+            };
+            let ahead = ahead.map_err(|reason| format!("column `{name}`, row {}: {reason}", self.n_rows + 1))?;
             if ahead.len() != n {
                 return Err(format!("column `{name}` is shorter than its row group"));
             }
@@ -253,20 +271,19 @@ fn meaning(column: &ColumnDescriptor) -> Option<Meaning> {
     let scale = || usize::try_from(column.type_scale()).ok().filter(|&scale| scale <= 100);
     match column.logical_type_ref() {
         Some(LogicalType::Decimal(_)) => return scale().map(|scale| Meaning::Decimal { scale }),
-        Some(LogicalType::Timestamp(time) | LogicalType::Time(time)) => {
-            let per_second = match time.unit {
-                TimeUnit::MILLIS => 1e3,
-                TimeUnit::MICROS => 1e6,
-                TimeUnit::NANOS => 1e9,
-            };
-            return Some(Meaning::Seconds { per_second });
+        Some(LogicalType::Timestamp(time)) => {
+            let per_second = per_second(time.unit);
+            return Some(Meaning::Instant { per_second, is_utc: time.is_adjusted_to_u_t_c });
         }
+        Some(LogicalType::Time(time)) => {
+            return Some(Meaning::Seconds { per_second: per_second(time.unit) as f64 });
+        }
+        Some(LogicalType::Date) => return Some(Meaning::Days),
         Some(LogicalType::Integer(integer)) if !integer.is_signed => return Some(Meaning::Unsigned),
         Some(
             LogicalType::String
             | LogicalType::Enum
             | LogicalType::Json
-            | LogicalType::Date
             | LogicalType::Integer(_)
             | LogicalType::Unknown,
         )
@@ -275,8 +292,12 @@ fn meaning(column: &ColumnDescriptor) -> Option<Meaning> {
     }
     match (column.converted_type(), column.physical_type()) {
         (ConvertedType::DECIMAL, _) => scale().map(|scale| Meaning::Decimal { scale }),
-        (ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIME_MILLIS, _) => Some(Meaning::Seconds { per_second: 1e3 }),
-        (ConvertedType::TIMESTAMP_MICROS | ConvertedType::TIME_MICROS, _) => Some(Meaning::Seconds { per_second: 1e6 }),
+        (ConvertedType::DATE, _) => Some(Meaning::Days),
+        // This older type is that of a time in UTC.
+        (ConvertedType::TIMESTAMP_MILLIS, _) => Some(Meaning::Instant { per_second: 1_000, is_utc: true }),
+        (ConvertedType::TIMESTAMP_MICROS, _) => Some(Meaning::Instant { per_second: 1_000_000, is_utc: true }),
+        (ConvertedType::TIME_MILLIS, _) => Some(Meaning::Seconds { per_second: 1e3 }),
+        (ConvertedType::TIME_MICROS, _) => Some(Meaning::Seconds { per_second: 1e6 }),
         (ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64, _) => {
             Some(Meaning::Unsigned)
         }
@@ -285,9 +306,17 @@ fn meaning(column: &ColumnDescriptor) -> Option<Meaning> {
     }
 }
 
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::MILLIS => 1_000,
+        TimeUnit::MICROS => 1_000_000,
+        TimeUnit::NANOS => 1_000_000_000,
+    }
+}
+
 /// Values of one column that were read ahead.
-enum BatchColumn {
-    /// Numbers, written as texts.
+pub(crate) enum BatchColumn {
+    /// Numbers and lists, written as texts.
     Written(Texts),
     /// Texts where the file has them: thousands of rows may share a long one.
     Shared(Vec<Option<ByteArray>>),
@@ -314,8 +343,8 @@ impl BatchColumn {
 
 /// Texts, one behind the other.
 #[derive(Default)]
-struct Texts {
-    text: String,
+pub(crate) struct Texts {
+    pub(crate) text: String,
     ends: Vec<usize>,
 }
 
@@ -326,7 +355,7 @@ impl Texts {
     }
 
     /// Closes the text that was written to.
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.ends.push(self.text.len());
     }
 }
@@ -352,18 +381,15 @@ fn read_column(reader: &mut ColumnReader, meaning: Meaning, n: usize) -> Result<
         }),
         ColumnReader::Int32ColumnReader(reader) => written(reader, n, |value, text| {
             let unsigned = meaning == Meaning::Unsigned;
-            integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text);
-            Ok(())
+            integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text)
         }),
         ColumnReader::Int64ColumnReader(reader) => written(reader, n, |value, text| {
             let unsigned = meaning == Meaning::Unsigned;
-            integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text);
-            Ok(())
+            integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text)
         }),
-        ColumnReader::Int96ColumnReader(reader) => written(reader, n, |value: &Int96, text| {
-            real(value.to_seconds() as f64, text);
-            Ok(())
-        }),
+        ColumnReader::Int96ColumnReader(reader) => {
+            written(reader, n, |value: &Int96, text| instant(value.to_nanos(), 1_000_000_000, false, text))
+        }
         ColumnReader::FloatColumnReader(reader) => written(reader, n, |value, text| {
             // The shortest decimal of the single, which is what a reader of the table sees.
             if !value.is_nan() {
@@ -437,12 +463,24 @@ fn values<T: DataType>(
     Ok(())
 }
 
-fn integer(value: i128, meaning: Meaning, text: &mut String) {
+fn integer(value: i128, meaning: Meaning, text: &mut String) -> Result<(), String> {
     match meaning {
+        Meaning::Days => return instant(value as i64 * 86_400, 1, false, text),
+        Meaning::Instant { per_second, is_utc } => return instant(value as i64, per_second, is_utc, text),
         Meaning::Decimal { scale } => decimal(value, scale, text),
         Meaning::Seconds { per_second } => real(value as f64 / per_second, text),
         Meaning::Plain | Meaning::Unsigned => text.push_str(&value.to_string()),
     }
+    Ok(())
+}
+
+/// A point in time as pandas and polars write it to a text.
+fn instant(value: i64, per_second: i64, is_utc: bool, text: &mut String) -> Result<(), String> {
+    let found = date_format::text_of(value, per_second, is_utc).ok_or_else(|| {
+        format!("{value} of {per_second} to the second since 1970 is no date of the years −9999 to 9999")
+    })?;
+    text.push_str(&found);
+    Ok(())
 }
 
 /// NaN is a missing value.

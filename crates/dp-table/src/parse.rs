@@ -1,30 +1,15 @@
-//! From the text of a column to its code.
+//! From the texts of categories, labels and groups to their codes.
 
 use sha2::{Digest, Sha256};
 
-use crate::codes::{Code, MOST_CODES};
+use crate::codes::MOST_CODES;
 use crate::counts::ReadOutcome;
 use crate::error::{Position, TableError};
 use crate::group::Level;
-use crate::knots::Knots;
-use crate::schema::{Column, GroupColumn, GroupValues, Label};
+use crate::markers::Markers;
+use crate::schema::{GroupColumn, GroupValues, Label};
 use crate::value::Value;
 use crate::value_list::ValueList;
-
-/// Texts that stand for a missing value.
-#[derive(Debug, Clone)]
-pub(crate) struct Markers(ValueList);
-
-impl Markers {
-    pub(crate) fn new(markers: &[String]) -> Self {
-        Self(ValueList::of_markers(markers))
-    }
-
-    /// Whether a text stands for a missing value.
-    pub(crate) fn contain(&self, text: &str) -> bool {
-        self.0.find(text).is_some()
-    }
-}
 
 /// A list of values with their positions, and where other values and missing ones go.
 #[derive(Debug, Clone)]
@@ -39,13 +24,19 @@ impl Categories {
     /// # Errors
     /// [`TableError::Schema`] for two texts of one value, one that stands for a missing value,
     /// blanks around one, and too many or none.
-    fn new(column: &str, values: &[String], other: bool, missing: bool, markers: &Markers) -> Result<Self, TableError> {
+    pub(crate) fn new(
+        column: &str,
+        values: &[String],
+        other: bool,
+        missing: bool,
+        markers: &Markers,
+    ) -> Result<Self, TableError> {
         let refuse = |reason: String| TableError::Schema { column: column.into(), reason };
         for value in values {
             if value.trim() != value {
                 return Err(refuse(format!("`{value}` has blanks around it, which are removed when a table is read")));
             }
-            if markers.contain(value) {
+            if markers.contain_as_written(value) {
                 return Err(refuse(format!("`{value}` stands for a missing value and cannot be a category")));
             }
         }
@@ -70,19 +61,20 @@ impl Categories {
     }
 
     /// The position of a value, and whether it is listed, missing or another one.
-    fn find(
+    pub(crate) fn find(
         &self,
         at: Position<'_>,
         column: &str,
         text: &str,
         is_missing: bool,
     ) -> Result<(u16, ReadOutcome), TableError> {
+        // A value that is listed is no marker in other letters.
+        if let Some(code) = self.list.find(text) {
+            return Ok((code, ReadOutcome::Declared));
+        }
         if is_missing {
             let found = self.missing.or(self.other).map(|code| (code, ReadOutcome::Missing));
             return found.ok_or_else(|| at.missing_value(column));
-        }
-        if let Some(code) = self.list.find(text) {
-            return Ok((code, ReadOutcome::Declared));
         }
         self.other.map(|code| (code, ReadOutcome::Other)).ok_or_else(|| at.unlisted(column, text, &self.accepted))
     }
@@ -95,68 +87,6 @@ fn listed(values: &[String]) -> String {
         list.push_str(&format!(" and {} more", values.len() - 8));
     }
     list
-}
-
-/// A number that is finite in single precision. Where truth values are numbers, `true` is 1.
-fn number(at: Position<'_>, column: &str, text: &str, has_truth: bool) -> Result<f32, TableError> {
-    match (text.parse::<f64>(), Value::of(text)) {
-        (Ok(number), _) if number.is_finite() => Ok(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
-        (_, Value::Truth(truth)) if has_truth => Ok(f32::from(u8::from(truth))),
-        _ => Err(at.not_a_number(column, text)),
-    }
-}
-
-/// How an input is read.
-#[derive(Debug, Clone)]
-pub(crate) enum Input {
-    Number { knots: Knots, missing: Option<f32>, has_truth: bool },
-    Category(Categories),
-}
-
-impl Input {
-    /// `None` for a column that is not used.
-    ///
-    /// # Errors
-    /// [`TableError::Schema`].
-    pub(crate) fn new(name: &str, column: &Column, markers: &Markers) -> Result<Option<Self>, TableError> {
-        match column {
-            Column::Number { low, high, bins, missing } => {
-                let knots = Knots::new(name, *low, *high, bins)?;
-                if let Some(constant) = missing.filter(|constant| !knots.contain(*constant as f32)) {
-                    let reason = format!("the value for missing ones, {constant}, is not from {low} to {high}");
-                    return Err(TableError::Schema { column: name.into(), reason });
-                }
-                let missing = missing.map(|constant| knots.position(constant as f32));
-                Ok(Some(Self::Number { knots, missing, has_truth: (*low, *high) == (0.0, 1.0) }))
-            }
-            Column::Category { values, other, missing } => {
-                Categories::new(name, values, *other, *missing, markers).map(|list| Some(Self::Category(list)))
-            }
-            Column::Dropped => Ok(None),
-        }
-    }
-
-    pub(crate) fn code(
-        &self,
-        at: Position<'_>,
-        column: &str,
-        text: &str,
-        is_missing: bool,
-    ) -> Result<(Code, ReadOutcome), TableError> {
-        match self {
-            Self::Number { missing: None, .. } if is_missing => Err(at.missing_value(column)),
-            Self::Number { .. } if is_missing => Ok((Code::Position(None), ReadOutcome::Missing)),
-            Self::Number { knots, has_truth, .. } => {
-                let value = number(at, column, text, *has_truth)?;
-                let met = if knots.contain(value) { ReadOutcome::Declared } else { ReadOutcome::Clamped };
-                Ok((Code::Position(Some(knots.position(value))), met))
-            }
-            Self::Category(list) => {
-                let (code, met) = list.find(at, column, text, is_missing)?;
-                Ok((Code::Index(code), met))
-            }
-        }
-    }
 }
 
 /// How the label is read.

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::date_format::{DateFormat, DatePart};
+use crate::number_format::NumberFormat;
+use crate::vector::VectorBound;
+
 /// Every column of a table and what it is for.
 ///
 /// Every entry is a constant that shapes the features of every record. It must be declared, or
@@ -44,6 +48,43 @@ pub enum Column {
         /// The value that stands for a missing one, beside an indicator; `None` if a missing value
         /// is an error.
         missing: Option<f64>,
+        /// How it is written.
+        #[serde(default, skip_serializing_if = "NumberFormat::is_plain")]
+        format: NumberFormat,
+    },
+    /// A date or a point in time: a number of days from the lower bound on.
+    Date {
+        /// The first day, in ISO format. Earlier dates are set to it, and counted.
+        low: String,
+        /// The end, in ISO format. Later dates are set to it, and counted.
+        high: String,
+        /// The division of the range, in days.
+        bins: Bins,
+        /// Whether a missing value has an indicator beside the features of the first day; otherwise
+        /// it is an error.
+        missing: bool,
+        /// How it is written.
+        format: DateFormat,
+        /// Parts that become features too.
+        parts: Vec<DatePart>,
+    },
+    /// One of two values, as one feature: 0 for the first, 1 for the second.
+    Boolean {
+        /// The two, each in every spelling ([`Value`](crate::Value)): of 1 and 0 or of truth
+        /// values, both are meant.
+        values: [String; 2],
+        /// Whether a missing value has an indicator; otherwise it is an error.
+        missing: bool,
+    },
+    /// A vector of numbers, as one linear feature for each number: a column of lists, or, where the
+    /// name ends in `*`, all columns whose names go on with a number there, in its order.
+    Vector {
+        /// Numbers of each vector.
+        length: usize,
+        /// The bound on it. A vector beyond it is brought to it, and counted.
+        bound: VectorBound,
+        /// Whether a missing vector has an indicator beside zeros; otherwise it is an error.
+        missing: bool,
     },
     /// One of a list of values, each in every spelling ([`Value`](crate::Value)).
     Category {
@@ -68,6 +109,9 @@ pub enum Bins {
     /// This many whose width grows by a constant factor from the lower bound on: the last begins at
     /// about two thirds of the range. For amounts.
     Log(usize),
+    /// This many whose width grows to both sides of 0, which the bounds include. For amounts of both
+    /// signs.
+    SignedLog(usize),
     /// Between these edges, which lie strictly within the bounds and ascend: for example released
     /// quantiles.
     Edges(Vec<f64>),
@@ -130,14 +174,15 @@ pub enum BadRows {
 
 impl Bins {
     /// A division of a number's declared range that needs no look at the data: 16 bins; one per
-    /// step for integers of at most 48 values; growing widths where the range begins near 0 and
-    /// spans more than 1,000.
+    /// step for integers of at most 48 values; growing widths where the range begins at 0 or near it
+    /// and spans three decades, to both sides of 0 where it has both signs and spans more than 1,000.
     ///
     /// ```
     /// use dp_table::Bins;
     /// assert_eq!(Bins::for_bounds(17.0, 90.0, true), Bins::Equal(16));
     /// assert_eq!(Bins::for_bounds(1.0, 16.0, true), Bins::Equal(15));
     /// assert_eq!(Bins::for_bounds(0.0, 99_999.0, true), Bins::Log(16));
+    /// assert_eq!(Bins::for_bounds(-500.0, 99_999.0, true), Bins::SignedLog(16));
     /// ```
     pub fn for_bounds(low: f64, high: f64, integer: bool) -> Self {
         let width = high - low;
@@ -145,6 +190,8 @@ impl Bins {
             Self::Equal(width as usize)
         } else if low >= 0.0 && width > 1_000.0 && low < 0.001 * high {
             Self::Log(16)
+        } else if low < 0.0 && high > 0.0 && width > 1_000.0 {
+            Self::SignedLog(16)
         } else {
             Self::Equal(16)
         }

@@ -11,10 +11,10 @@ use std::path::Path;
 use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
 use dp_linear::of_ranks;
-use dp_table::{BadRows, Encoding, Row, RowHasher, RowsDigest, TableError, TableReader};
+use dp_table::{BadRows, Encoding, NumberFormat, Row, RowHasher, RowsDigest, TableError, TableReader};
 use rand_chacha::ChaCha20Rng;
 
-use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
+use crate::config::{BoundEntry, ColumnEntry, ColumnKind, Config};
 use crate::error::{FairdpError, Result};
 use crate::fit::TableSize;
 use crate::key::NoiseBinding;
@@ -32,9 +32,9 @@ const CERTAIN: f64 = 4.0;
 /// Bins that a column gets.
 const QUANTILES: usize = 16;
 
-/// Columns whose bounds are released within the budget.
+/// Columns whose bounds, or whose bins alone, are released within the budget.
 pub(crate) fn private_columns(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
-    config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.bounds == Some(Bounds::Private))
+    config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.has_released_edges())
 }
 
 /// Counts over the rows of all ranks.
@@ -88,6 +88,7 @@ struct RankCounts {
 struct BinnedColumn {
     name: String,
     place: usize,
+    format: NumberFormat,
     counts: Vec<f64>,
 }
 
@@ -107,7 +108,8 @@ fn count_rows(
             let problem = format!("has no column `{}`", entry.name);
             return Err(FairdpError::file(table, problem));
         };
-        columns.push(BinnedColumn { name: entry.name.clone(), place, counts: vec![0.0; 2 * SIDE + 1] });
+        let format = entry.number_format();
+        columns.push(BinnedColumn { name: entry.name.clone(), place, format, counts: vec![0.0; 2 * SIDE + 1] });
     }
     let encoding = widest(config)?;
     let mut checker = encoding.checker(reader.columns(), table)?;
@@ -130,12 +132,12 @@ fn count_rows(
         n_rows[0] += 1;
         n_rows[1] += usize::from(is_blank);
         if !is_blank && is_training(number) {
-            for BinnedColumn { place, counts, .. } in &mut columns {
+            for BinnedColumn { place, format, counts, .. } in &mut columns {
                 let text = row.field(*place);
                 if encoding.is_missing(text) {
                     continue;
                 }
-                if let Some(value) = text.parse::<f64>().ok().filter(|value| value.is_finite()) {
+                if let Some(value) = format.parse(text) {
                     counts[bin(value)] += 1.0;
                 }
             }
@@ -147,8 +149,19 @@ fn count_rows(
 /// The encoding with as many edges as can be released, which will take their place. Its bounds are
 /// not 0 and 1, between which truth values are numbers.
 pub(crate) fn widest(config: &Config) -> Result<Encoding> {
-    let edges: Vec<f64> = (0..=QUANTILES).map(|edge| edge as f64).collect();
-    Ok(Encoding::new(&config.schema(&|_| Some(edges.clone()))?)?)
+    let edges = |name: &str| {
+        let entry = private_columns(config).find(|entry| entry.name == name)?;
+        let (low, high) = match (&entry.low, &entry.high) {
+            (Some(BoundEntry::Number(low)), Some(BoundEntry::Number(high))) if entry.bins_are_released() => {
+                (*low, *high)
+            }
+            _ => (0.0, QUANTILES as f64),
+        };
+        let edge = |place: usize| low + (high - low) * (place as f64 + 0.5) / (QUANTILES as f64 + 1.0);
+        let edge = |place: usize| if entry.bins_are_released() { edge(place) } else { place as f64 };
+        Some((0..=QUANTILES).map(edge).collect())
+    };
+    Ok(Encoding::new(&config.schema(&edges)?)?)
 }
 
 /// Refuses a row that the test would refuse. Returns the number of rows and their digest.

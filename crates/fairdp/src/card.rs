@@ -181,6 +181,17 @@ fn drawing(block: &FeatureBlock, effect: &[f64]) -> (String, String) {
                 .collect();
             (line(&points), of_missing.unwrap_or_default())
         }
+        BlockKind::Boolean { values: [_, second], missing } => {
+            let mut names = vec![Level::Value(second.clone()).to_string()];
+            names.extend(missing.then(|| Level::Missing.to_string()));
+            (bars(&names, effect), String::new())
+        }
+        BlockKind::Vector { length, missing, .. } => {
+            let mut names: Vec<String> = (0..*length).map(|place| format!("[{place}]")).collect();
+            names.extend(missing.then(|| Level::Missing.to_string()));
+            let note = if names.len() > BARS { format!("; {BARS} of {} numbers", names.len()) } else { String::new() };
+            (bars(&names, effect), note)
+        }
         BlockKind::Category { values, other, missing } => {
             let mut names: Vec<String> = values.iter().map(|value| Level::Value(value.clone()).to_string()).collect();
             names.extend(other.then(|| Level::Other.to_string()));

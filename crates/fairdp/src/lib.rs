@@ -43,7 +43,9 @@ pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
 pub use fairness::{Difference, FairnessReport, GroupRates, Rate};
-pub use fit::{FitOptions, FitPlan, Fitted, Progress, TableSize, fit, fit_table, plan, plan_without_data};
+pub use fit::{
+    FitOptions, FitPlan, Fitted, PlannedFeatures, Progress, TableSize, fit, fit_table, plan, plan_without_data,
+};
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{Layer, Model};

@@ -285,13 +285,19 @@ fn names(pipeline: &Pipeline, place: usize) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use dp_table::{BadRows, Bins, Column, Label};
+    use dp_table::{BadRows, Bins, Column, Label, NumberFormat};
 
     use super::*;
 
     /// A network of one input and its files.
     fn files() -> (String, Vec<u8>) {
-        let column = Column::Number { low: 0.0, high: 1.0, bins: Bins::Equal(1), missing: None };
+        let column = Column::Number {
+            low: 0.0,
+            high: 1.0,
+            bins: Bins::Equal(1),
+            missing: None,
+            format: NumberFormat::default(),
+        };
         let schema = Schema {
             columns: vec![("x".into(), column)],
             label: Label { column: "y".into(), classes: vec!["0".into(), "1".into()] },

@@ -303,14 +303,10 @@ pub(crate) fn feature_facts(table: &EncodedTable) -> FeatureFacts {
     let scale = f64::from(encoding.scale());
     let (mut fourth_powers, mut eigenvalue) = (0.0, 1.0);
     for block in encoding.blocks() {
-        let sets = match &block.kind {
-            // The scaled value, and hats of which two are next to each other.
-            BlockKind::Number { knots, missing } => 1.0 + f64::from(u8::from(knots.len() > 2 || missing.is_some())),
-            BlockKind::Category { .. } => 1.0,
-            BlockKind::Constant => continue,
-        };
-        fourth_powers += sets;
-        eigenvalue += sets;
+        if block.kind != BlockKind::Constant {
+            fourth_powers += block.kind.largest_fourth_power();
+            eigenvalue += block.kind.n_sets() as f64;
+        }
     }
     FeatureFacts {
         constant: (encoding.width() - 1, scale),

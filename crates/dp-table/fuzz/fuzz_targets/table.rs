@@ -2,14 +2,14 @@
 //! finite and bounded.
 #![no_main]
 
-use dp_table::{BadRows, Bins, Column, EncodedFile, EncodedTable, Guess, Label, Schema, TableFiles};
+use dp_table::{BadRows, Bins, Column, EncodedFile, EncodedTable, Guess, Label, NumberFormat, Schema, TableFiles};
 use libfuzzer_sys::fuzz_target;
 
 const ENDINGS: [&str; 5] = ["csv", "tsv", "csv.gz", "csv.zst", "parquet"];
 
 fn schema(columns: &[String]) -> Option<Schema> {
     let (label, inputs) = columns.split_last()?;
-    let number = Column::Number { low: -10.0, high: 10.0, bins: Bins::Equal(4), missing: Some(0.0) };
+    let number = Column::Number { low: -10.0, high: 10.0, bins: Bins::Equal(4), missing: Some(0.0), format: NumberFormat::default() };
     let category = Column::Category { values: vec!["a".into()], other: true, missing: true };
     let kinds = [number, category];
     Some(Schema {

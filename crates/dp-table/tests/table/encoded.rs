@@ -4,10 +4,10 @@ use std::fs;
 use std::io::Write as _;
 
 use dp_table::Example;
-use dp_table::TableError;
 use dp_table::{
     BadRows, Bins, Column, EncodedFile, EncodedTable, Group, GroupColumn, GroupValues, Guess, Row, Schema, TableFiles,
 };
+use dp_table::{DateFormat, DatePart, NumberFormat, TableError, VectorBound};
 use proptest::prelude::*;
 
 use super::{Placed, schema, texts};
@@ -51,7 +51,16 @@ fn features_by_hand() {
 fn values_outside_the_bounds_and_the_lists_are_counted() {
     let mut schema = schema();
     schema.columns = vec![
-        ("age".into(), Column::Number { low: 0.0, high: 100.0, bins: Bins::Equal(10), missing: Some(50.0) }),
+        (
+            "age".into(),
+            Column::Number {
+                low: 0.0,
+                high: 100.0,
+                bins: Bins::Equal(10),
+                missing: Some(50.0),
+                format: NumberFormat::default(),
+            },
+        ),
         ("job".into(), Column::Category { values: texts(&["clerk"]), other: true, missing: true }),
     ];
     let placed = Placed::new("t.csv", "age,job,ill\n-5,clerk,no\n0,nurse,yes\n,,no\n1e300,cook,no\n");
@@ -280,8 +289,8 @@ fn a_guess_of_every_kind_of_column() {
     insta::assert_snapshot!(lines.join("\n"), @r#"
     id: Dropped
     sex: Category { values: ["f", "m"], other: true, missing: true }
-    age: Number { low: 20.0, high: 59.0, bins: Equal(39), missing: None }
-    income: Number { low: 0.5, high: 149900.5, bins: Log(16), missing: None }
+    age: Number { low: 20.0, high: 59.0, bins: Equal(39), missing: None, format: NumberFormat { decimal: '.', thousands: None, unit: None } }
+    income: Number { low: 0.5, high: 149900.5, bins: Log(16), missing: None, format: NumberFormat { decimal: '.', thousands: None, unit: None } }
     code: Category { values: ["c0", "c1", "c2", "c3", "c4", "c5", "c6"], other: true, missing: false }
     note: Dropped
     same: Dropped
@@ -297,7 +306,13 @@ fn any_column() -> impl Strategy<Value = (Column, Vec<String>)> {
     let number = (-1e3..1e3f64, 0.1..1e4f64, 1..40usize, any::<bool>(), any::<bool>()).prop_map(
         |(low, width, bins, log, missing)| {
             let bins = if log { Bins::Log(bins) } else { Bins::Equal(bins) };
-            Column::Number { low, high: low + width, bins, missing: missing.then_some(low + width / 3.0) }
+            Column::Number {
+                low,
+                high: low + width,
+                bins,
+                missing: missing.then_some(low + width / 3.0),
+                format: NumberFormat::default(),
+            }
         },
     );
     let number_text = prop_oneof![
@@ -311,7 +326,35 @@ fn any_column() -> impl Strategy<Value = (Column, Vec<String>)> {
         missing,
     });
     let category_text = (0..400usize).prop_map(|value| if value == 399 { String::new() } else { format!("v{value}") });
+    let date = (0..3usize, any::<bool>()).prop_map(|(n_parts, missing)| Column::Date {
+        low: "2000-02-28".into(),
+        high: "2004-03-01".into(),
+        bins: Bins::Equal(7),
+        missing,
+        format: DateFormat::Iso,
+        parts: [DatePart::Year, DatePart::Month, DatePart::Weekday][..n_parts].to_vec(),
+    });
+    let date_text = prop_oneof![
+        (1995..2010u32, 1..13u32, 1..30u32).prop_map(|(year, month, day)| format!("{year}-{month:02}-{day:02}")),
+        Just("2001-01-31 18:30:00".to_owned()),
+        Just(String::new()),
+    ];
+    let boolean =
+        any::<bool>().prop_map(|missing| Column::Boolean { values: ["no", "yes"].map(str::to_owned), missing });
+    let boolean_text = prop_oneof!["no|yes", Just(String::new())];
+    let vector = (0.1..5.0f64, any::<bool>(), any::<bool>()).prop_map(|(size, by_norm, missing)| {
+        let bound = if by_norm { VectorBound::Norm(size) } else { VectorBound::Range { low: -size, high: size / 2.0 } };
+        Column::Vector { length: 3, bound, missing }
+    });
+    let vector_text = prop_oneof![
+        prop::collection::vec(-6.0..6.0f64, 3).prop_map(|list| format!("[{} {} {}]", list[0], list[1], list[2])),
+        Just("[1e300 1e300 0]".to_owned()),
+        Just(String::new()),
+    ];
     prop_oneof![
+        (date, prop::collection::vec(date_text, 5)),
+        (boolean, prop::collection::vec(boolean_text, 5)),
+        (vector, prop::collection::vec(vector_text, 5)),
         (number, prop::collection::vec(number_text, 5)),
         (category, prop::collection::vec(category_text, 5)),
         (Just(Column::Dropped), prop::collection::vec(Just("whatever".to_owned()), 5)),

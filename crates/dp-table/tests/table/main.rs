@@ -5,6 +5,7 @@
 mod bytes;
 mod csv_files;
 mod encoded;
+mod formats;
 mod parquet_files;
 mod shared;
 mod values;
@@ -13,7 +14,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use dp_table::TableError;
-use dp_table::{BadRows, Bins, Column, Csv, EncodedFile, EncodedTable, Label, Row, Schema, TableCounts, TableFiles};
+use dp_table::{
+    BadRows, Bins, Column, Csv, EncodedFile, EncodedTable, Label, NumberFormat, Row, Schema, TableCounts, TableFiles,
+};
 
 /// A folder with one table in it.
 struct Placed {
@@ -81,7 +84,16 @@ fn texts(values: &[&str]) -> Vec<String> {
 fn schema() -> Schema {
     Schema {
         columns: vec![
-            ("age".into(), Column::Number { low: 0.0, high: 100.0, bins: Bins::Equal(10), missing: None }),
+            (
+                "age".into(),
+                Column::Number {
+                    low: 0.0,
+                    high: 100.0,
+                    bins: Bins::Equal(10),
+                    missing: None,
+                    format: NumberFormat::default(),
+                },
+            ),
             ("job".into(), Column::Category { values: texts(&["clerk", "nurse"]), other: false, missing: false }),
         ],
         label: Label { column: "ill".into(), classes: texts(&["no", "yes"]) },

@@ -138,9 +138,9 @@ fn values_of_every_type_as_text() {
     let text = read_bytes("t.parquet", file.into_inner().unwrap(), None).replace(&"0".repeat(300), "0…");
     insta::assert_snapshot!(text, @r#"
     flag|tiny|day|big|time|price|fixed|single|double|text
-    1: true|4294967295|0|-9223372036854775808|1.5|-0.05|-0.2|0.1|-10…|a, "b"
+    1: true|4294967295|1970-01-01|-9223372036854775808|1970-01-01 00:00:01.5+00:00|-0.05|-0.2|0.1|-10…|a, "b"
     2: |||||||||
-    3: false|7|19000|3|-0.25|123.45|25.6|||
+    3: false|7|2022-01-08|3|1969-12-31 23:59:59.75+00:00|123.45|25.6|||
     "#);
 }
 
@@ -151,7 +151,7 @@ fn nested_columns_and_other_files_are_refused() {
     let file = SerializedFileWriter::new(Vec::new(), Arc::new(root.unwrap()), Arc::default()).unwrap();
     insta::assert_snapshot!(
         read_bytes("t.parquet", file.into_inner().unwrap(), None),
-        @"`t.parquet` has a column `tags` that is nested; columns must be flat"
+        @"`t.parquet` has a column `tags` that is nested; columns must be flat, or lists of FLOAT or DOUBLE"
     );
     for contents in [&b"PAR1"[..], b"age,job\n1,2\n", b""] {
         let text = read_bytes("t.parquet", contents, None);

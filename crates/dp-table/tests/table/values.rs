@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use dp_table::{
-    BadRows, Bins, Column, EncodedFile, EncodedTable, GroupColumn, GroupValues, Label, MemoryColumn, MemoryTable, Row,
-    Schema, TableFiles,
+    BadRows, Bins, Column, EncodedFile, EncodedTable, GroupColumn, GroupValues, Label, MemoryColumn, MemoryTable,
+    NumberFormat, Row, Schema, TableFiles,
 };
 use parquet::basic::{LogicalType, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, FloatType, Int32Type, Int64Type};
@@ -31,7 +31,16 @@ fn of_all_kinds() -> Schema {
             ("share".into(), category(&["0.1", "1e1"])),
             ("price".into(), category(&["1.5", "20"])),
             ("job".into(), category(&["01", "clerk"])),
-            ("is_new".into(), Column::Number { low: 0.0, high: 1.0, bins: Bins::Equal(1), missing: None }),
+            (
+                "is_new".into(),
+                Column::Number {
+                    low: 0.0,
+                    high: 1.0,
+                    bins: Bins::Equal(1),
+                    missing: None,
+                    format: NumberFormat::default(),
+                },
+            ),
         ],
         label: Label { column: "y".into(), classes: texts(&["0", "1"]) },
         groups: vec![GroupColumn {
@@ -175,7 +184,8 @@ fn two_spellings_of_one_value_are_refused_by_name() {
 fn what_a_schema_does_not_foresee_is_said() {
     let mut schema = schema();
     schema.bad_rows = BadRows::Drop;
-    schema.columns[0].1 = Column::Number { low: 17.0, high: 90.0, bins: Bins::Equal(4), missing: None };
+    schema.columns[0].1 =
+        Column::Number { low: 17.0, high: 90.0, bins: Bins::Equal(4), missing: None, format: NumberFormat::default() };
     schema.columns[1].1 = Column::Category { values: texts(&["clerk"]), other: true, missing: false };
     schema.groups = vec![GroupColumn {
         column: "sex".into(),

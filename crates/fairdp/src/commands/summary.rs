@@ -12,6 +12,8 @@ use fairdp::{
 
 /// Groups that are printed; the others are in the file.
 const GROUPS: usize = 8;
+/// Lines of features that are printed.
+const COLUMNS: usize = 60;
 
 /// Every release with its share, before anything runs.
 pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
@@ -31,6 +33,7 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     for entry in &plan.uncovered {
         writeln!(out, "not covered: {}", printable(entry))?;
     }
+    features(out, plan)?;
     writeln!(out, "{:<10} {:<32} {:>7} {:>6} {:>16}", "records", "release", "share", "times", "noise multiplier")?;
     for release in &plan.releases {
         let part = release.part.name();
@@ -51,6 +54,34 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
         "A record is in one part alone, by its table, its number or a keyed hash of its unit: each part may spend the whole \
          budget."
     )
+}
+
+/// The features, column by column; neighbours of one kind in one line.
+fn features(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
+    writeln!(out, "features, a constant one besides:")?;
+    let alike = plan.features.chunk_by(|one, next| (one.n, &one.kind) == (next.n, &next.kind));
+    for columns in alike.clone().take(COLUMNS) {
+        let [first, .., last] = columns else {
+            let [one] = columns else { continue };
+            writeln!(out, "{:>6}  {}: {}", one.n, printable(&one.column), one.kind)?;
+            continue;
+        };
+        let (n, names) = (columns.len() * first.n, [&first.column, &last.column].map(|name| printable(name)));
+        writeln!(
+            out,
+            "{n:>6}  {} to {} ({} columns): {} each, {}",
+            names[0],
+            names[1],
+            columns.len(),
+            first.n,
+            first.kind
+        )?;
+    }
+    let left: usize = alike.skip(COLUMNS).flatten().map(|column| column.n).sum();
+    if left > 0 {
+        writeln!(out, "{left:>6}  of other columns")?;
+    }
+    Ok(())
 }
 
 /// One line per method.

@@ -1,8 +1,8 @@
 //! Entries of columns and groups.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 
-use dp_table::{Bins, Column, GroupColumn, GroupValues};
+use dp_table::{DateFormat, DatePart, GroupColumn, GroupValues, NumberFormat};
 use serde::Deserialize;
 
 use super::Origin;
@@ -16,18 +16,33 @@ pub struct ColumnEntry {
     pub name: String,
     /// Its kind.
     pub kind: ColumnKind,
-    /// Numbers: the lower bound.
-    pub low: Option<f64>,
-    /// Numbers: the upper bound.
-    pub high: Option<f64>,
+    /// Numbers and vectors: the lower bound. Dates: the first day.
+    pub low: Option<BoundEntry>,
+    /// Numbers and vectors: the upper bound. Dates: the end.
+    pub high: Option<BoundEntry>,
     /// Numbers: `"private"` releases the bounds within the budget.
     pub bounds: Option<Bounds>,
-    /// Numbers: a number of equal bins, `{ log = 16 }` for growing ones, or `{ edges = […] }`.
+    /// Numbers and dates: a number of equal bins, `{ log = 16 }` for growing ones, `{ signed_log = 16 }`
+    /// for those that grow to both sides of 0, `{ edges = […] }`, or for numbers `"private"`.
     pub bins: Option<BinsEntry>,
-    /// Numbers: the value that stands for a missing one. Categories: whether missing values have a
+    /// Numbers: the value that stands for a missing one. Other kinds: whether missing values have a
     /// feature.
     pub missing: Option<Missing>,
-    /// Categories: the values.
+    /// Numbers: between whole part and fraction; a point unless given.
+    pub decimal: Option<char>,
+    /// Numbers: between every three digits of the whole part.
+    pub thousands: Option<char>,
+    /// Numbers: before or behind each.
+    pub unit: Option<String>,
+    /// Dates: how they are written; `"iso"` unless given.
+    pub format: Option<DateFormat>,
+    /// Dates: parts that are features too.
+    pub parts: Option<Vec<DatePart>>,
+    /// Vectors: how many numbers each has.
+    pub length: Option<usize>,
+    /// Vectors: the largest Euclidean norm, in place of low and high.
+    pub norm: Option<f64>,
+    /// Categories: the values. Booleans: the two.
     pub values: Option<Vec<String>>,
     /// Categories: whether all other texts share a feature.
     pub other: Option<bool>,
@@ -44,13 +59,19 @@ pub struct ColumnEntry {
 pub enum ColumnKind {
     /// Numbers within bounds.
     Number,
+    /// Dates and points in time.
+    Date,
+    /// One of two values, as one feature.
+    Boolean,
+    /// Vectors of numbers, such as embeddings.
+    Vector,
     /// One of a list of texts.
     Category,
     /// Not used.
     Drop,
 }
 
-/// The source of a number's bounds.
+/// The source of a number's bounds, or of its bins alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bounds {
@@ -58,12 +79,41 @@ pub enum Bounds {
     Private,
 }
 
+/// A bound on a number or a date.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected a number, or a date such as \"2024-01-31\"")]
+pub enum BoundEntry {
+    /// A number.
+    Number(f64),
+    /// A date, in ISO format.
+    Day(String),
+}
+
+impl Display for BoundEntry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Day(day) => f.write_str(day),
+        }
+    }
+}
+
 /// How a number's range is divided.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "expected a number of bins, { log = a number } or { edges = [...] }")]
+#[serde(
+    untagged,
+    expecting = "expected a number of bins, { log = a number }, { signed_log = a number }, { edges = [...] } or \"private\""
+)]
 pub enum BinsEntry {
+    /// Between quantiles, released with noise.
+    Released(Bounds),
     /// Bins of equal width.
     Equal(usize),
+    /// Widths that grow to both sides of 0.
+    SignedLog {
+        /// How many.
+        signed_log: usize,
+    },
     /// Growing widths.
     Log {
         /// How many.
@@ -110,88 +160,25 @@ pub struct GroupEntry {
 }
 
 impl ColumnEntry {
-    /// The column; `released` are bounds that were paid for, and the edges between them.
-    pub(super) fn column(&self, released: Option<&[f64]>) -> Result<Column, EntryError> {
-        let refuse = |key: &str, value: &dyn Display, expected: &str| {
-            Err(EntryError::new(key, format!("column `{}`: {key} = {value}: expected {expected}", self.name)))
-        };
-        let unexpected = |keys: &[(&str, bool)], expected: &str| match keys.iter().find(|(_, is_given)| *is_given) {
-            Some((key, _)) => Err(EntryError::new(*key, format!("column `{}`: {key}: expected {expected}", self.name))),
-            None => Ok(()),
-        };
-        let range = [("low", self.low.is_some()), ("high", self.high.is_some()), ("bins", self.bins.is_some())];
-        match self.kind {
-            ColumnKind::Drop => Ok(Column::Dropped),
-            ColumnKind::Category => {
-                unexpected(&range, "none for a category")?;
-                unexpected(&[("bounds", self.bounds.is_some())], "none for a category")?;
-                let Some(values) = self.values.clone() else { return refuse("values", &"none", "a list of texts") };
-                let missing = match self.missing {
-                    None => false,
-                    Some(Missing::Feature(missing)) => missing,
-                    Some(Missing::Value(value)) => return refuse("missing", &value, "true or false"),
-                };
-                Ok(Column::Category { values, other: self.other.unwrap_or(false), missing })
-            }
-            ColumnKind::Number => {
-                let of_categories = [("values", self.values.is_some()), ("other", self.other.is_some())];
-                unexpected(&of_categories, "none for a number")?;
-                if self.bounds.is_some() && !self.is_read_from_records() {
-                    let given: Vec<&str> =
-                        range.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key).collect();
-                    if let [first, ..] = given[..] {
-                        let message = format!(
-                            "column `{}`: {}: expected none with bounds = \"private\", which releases bounds and edges in place of \
-                             low, high and bins: delete {}",
-                            self.name,
-                            given.join(", "),
-                            if given.len() == 1 { "it" } else { "them" }
-                        );
-                        return Err(EntryError::new(first, message));
-                    }
-                }
-                let missing = match self.missing {
-                    None | Some(Missing::Feature(false)) => None,
-                    Some(Missing::Value(value)) => Some(value),
-                    Some(Missing::Feature(true)) => return refuse("missing", &"true", "the number that stands for it"),
-                };
-                let (low, high, edges) = match (released, self.low, self.high) {
-                    (Some([low, edges @ .., high]), _, _) => (*low, *high, Some(edges.to_vec())),
-                    (_, Some(low), Some(high)) => (low, high, None),
-                    (_, low, _) => {
-                        let key = if low.is_none() { "low" } else { "high" };
-                        return refuse(
-                            key,
-                            &"none",
-                            "a number, or bounds = \"private\" in place of low, high and bins",
-                        );
-                    }
-                };
-                let missing = match edges {
-                    None => missing,
-                    // Not what the records say, nor whether one of them lacks it: of that only the
-                    // bounds are paid for.
-                    Some(_) if self.is_read_from_records() => Some(low),
-                    // It may lie outside of bounds that were released.
-                    Some(_) => missing.map(|declared: f64| declared.clamp(low, high)),
-                };
-                let bins = match (edges, &self.bins) {
-                    (Some(edges), _) => Bins::Edges(edges),
-                    (None, Some(BinsEntry::Equal(n))) => Bins::Equal(*n),
-                    (None, Some(BinsEntry::Log { log })) => Bins::Log(*log),
-                    (None, Some(BinsEntry::Edges { edges })) => Bins::Edges(edges.clone()),
-                    (None, None) => Bins::for_bounds(low, high, false),
-                };
-                Ok(Column::Number { low, high, bins, missing })
-            }
-        }
-    }
-}
-
-impl ColumnEntry {
     /// Whether it is covered by no ε.
     pub(super) fn is_read_from_records(&self) -> bool {
         Origin::is_open(self.from, self.public)
+    }
+
+    /// Whether its bounds, or its bins alone, are released within the budget.
+    pub(crate) fn has_released_edges(&self) -> bool {
+        self.bounds.is_some() || self.bins_are_released()
+    }
+
+    /// Whether its bins are released, between declared bounds.
+    pub(crate) fn bins_are_released(&self) -> bool {
+        self.bounds.is_none() && matches!(self.bins, Some(BinsEntry::Released(_)))
+    }
+
+    /// How its numbers are written.
+    pub(crate) fn number_format(&self) -> NumberFormat {
+        let decimal = self.decimal.unwrap_or('.');
+        NumberFormat { decimal, thousands: self.thousands, unit: self.unit.clone() }
     }
 }
 

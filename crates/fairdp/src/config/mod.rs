@@ -2,6 +2,7 @@
 
 mod columns;
 pub(crate) mod entry_error;
+mod kinds;
 mod method;
 pub(crate) mod nearest;
 pub(crate) mod read;
@@ -12,7 +13,7 @@ use std::path::Path;
 use dp_linear::Objective;
 use serde::Deserialize;
 
-pub use self::columns::{BinsEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
+pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
 pub use self::method::MethodEntry;
 pub use self::tuning::{CandidateEntry, TuningEntry};
 

@@ -9,8 +9,8 @@ use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat
 use super::entry_error::EntryError;
 use super::nearest::explain;
 use super::{
-    BinsEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, GroupEntry, LEAST_DELTA, MethodEntry,
-    Missing, ModelKind, Origin, PrivacyEntry, TuningEntry,
+    BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, GroupEntry, LEAST_DELTA,
+    MethodEntry, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -124,10 +124,11 @@ impl Config {
     /// Columns, groups, label and unit, each alone and together.
     fn check_columns(&self) -> Result<(), EntryError> {
         if self.unit.is_some()
-            && let Some(index) = self.column.iter().position(|column| column.bounds.is_some())
+            && let Some(index) = self.column.iter().position(ColumnEntry::has_released_edges)
         {
-            let message = "bounds = \"private\": not with a [unit]; declare the bounds";
-            return Err(EntryError::new(format!("column.{index}.bounds"), message));
+            let key = if self.column[index].bins_are_released() { "bins" } else { "bounds" };
+            let message = format!("{key} = \"private\": not with a [unit]; declare the {key}");
+            return Err(EntryError::new(format!("column.{index}.{key}"), message));
         }
         // Stands for bounds that will be released.
         let some = |_: &str| Some(vec![0.0, 0.5, 1.0]);
@@ -246,22 +247,32 @@ impl Config {
             let what = match column.kind {
                 ColumnKind::Number if column.bounds.is_some() => continue,
                 ColumnKind::Number => {
-                    let number = |bound: Option<f64>| bound.map_or("?".into(), |bound| bound.to_string());
                     let bins = match &column.bins {
                         None => String::new(),
+                        Some(BinsEntry::Released(_)) => ", bins that are paid for".to_owned(),
                         Some(BinsEntry::Equal(n)) => format!(", {n} bins"),
                         Some(BinsEntry::Log { log }) => format!(", {log} growing bins"),
+                        Some(BinsEntry::SignedLog { signed_log }) => format!(", {signed_log} growing bins"),
                         Some(BinsEntry::Edges { edges }) => format!(", edges {}", shortened(edges)),
                     };
                     let missing = match column.missing {
                         Some(Missing::Value(value)) => format!(", missing values at {value}"),
                         _ => String::new(),
                     };
-                    format!("bounds {} to {}{bins}{missing}", number(column.low), number(column.high))
+                    format!("bounds {}{bins}{missing}", range(column))
+                }
+                ColumnKind::Date => format!("dates {}{}", range(column), missing_values(column)),
+                ColumnKind::Boolean => {
+                    let values = column.values.as_deref().map_or_else(|| "0, 1".into(), shortened);
+                    format!("values {values}{}", missing_values(column))
+                }
+                ColumnKind::Vector => {
+                    let bound = column.norm.map_or_else(|| range(column), |norm| format!("up to a norm of {norm}"));
+                    format!("vectors {bound}{}", missing_values(column))
                 }
                 ColumnKind::Category => {
-                    let missing = if column.missing == Some(Missing::Feature(true)) { ", missing values" } else { "" };
-                    format!("values {}{missing}", shortened(column.values.as_deref().unwrap_or_default()))
+                    let values = shortened(column.values.as_deref().unwrap_or_default());
+                    format!("values {values}{}", missing_values(column))
                 }
                 ColumnKind::Drop => "dropped".to_owned(),
             };
@@ -289,7 +300,7 @@ impl Config {
 
     fn declared(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema, EntryError> {
         let column = |(index, entry): (usize, &ColumnEntry)| {
-            let released = entry.bounds.and_then(|_| released(&entry.name));
+            let released = if entry.has_released_edges() { released(&entry.name) } else { None };
             let column = entry.column(released.as_deref());
             let column = column.map_err(|error| error.within(&format!("column.{index}")))?;
             Ok((entry.name.clone(), column))
@@ -354,6 +365,16 @@ pub(crate) fn absolute(path: &str) -> Result<String> {
     let path = Path::new(path);
     let absolute: PathBuf = std::path::absolute(path).map_err(FairdpError::io("find", path))?;
     Ok(absolute.to_string_lossy().into_owned())
+}
+
+/// The bounds of a column, in words.
+fn range(column: &ColumnEntry) -> String {
+    let text = |bound: &Option<BoundEntry>| bound.as_ref().map_or("?".into(), BoundEntry::to_string);
+    format!("{} to {}", text(&column.low), text(&column.high))
+}
+
+fn missing_values(column: &ColumnEntry) -> &'static str {
+    if column.missing == Some(Missing::Feature(true)) { ", missing values" } else { "" }
 }
 
 fn shortened<T: ToString>(values: &[T]) -> String {

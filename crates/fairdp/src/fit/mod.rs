@@ -3,6 +3,7 @@
 mod candidates;
 mod checkpoint;
 mod device;
+mod features;
 mod folder;
 mod journal;
 mod plan;
@@ -27,12 +28,14 @@ use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
 
 use self::candidates::{Candidate, Limits};
+pub use self::features::PlannedFeatures;
+use self::features::planned_features;
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
 pub use self::size::TableSize;
 use crate::account::Account;
 use crate::bounds;
-use crate::config::{Config, ConfigText, Fairness};
+use crate::config::{ColumnEntry, Config, ConfigText, Fairness};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
@@ -128,6 +131,8 @@ pub struct FitPlan {
     pub n_training: usize,
     /// The table for which it was checked, if one was read.
     pub table: Option<TableSize>,
+    /// The features of every column, in order.
+    pub features: Vec<PlannedFeatures>,
     candidates: Vec<Candidate>,
 }
 
@@ -151,13 +156,7 @@ impl FitPlan {
         let bounds = if n_bounds > 0 { BOUNDS } else { 0.0 };
         let mut releases = Vec::new();
         for column in bounds::private_columns(config) {
-            releases.push(Planned::gaussian(
-                budget,
-                Subset::Training,
-                &bounds_of(&column.name),
-                bounds / n_bounds as f64,
-                1,
-            )?);
+            releases.push(Planned::gaussian(budget, Subset::Training, &edges_of(column), bounds / n_bounds as f64, 1)?);
         }
         releases.extend([
             Planned::gaussian(budget, Subset::Training, "class counts", COUNTS, 1)?,
@@ -185,7 +184,8 @@ impl FitPlan {
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
             releases.push(Planned::gaussian(budget, Subset::Test, "answers by group and class", 1.0, 1)?);
         }
-        Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, candidates })
+        let features = planned_features(config)?;
+        Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, features, candidates })
     }
 
     /// Plans a run on this table. Plans and fits both call this function.
@@ -241,9 +241,10 @@ fn refuse_delta(delta: f64, n_records: usize) -> Result<()> {
     })
 }
 
-/// The purpose of a column's bounds.
-fn bounds_of(column: &str) -> String {
-    format!("bounds of `{column}`")
+/// The purpose of a column's released bounds, or of its bins.
+fn edges_of(column: &ColumnEntry) -> String {
+    let what = if column.bins_are_released() { "bins" } else { "bounds" };
+    format!("{what} of `{}`", column.name)
 }
 
 /// Trains, tests, and writes `release/` and `private/`. Each stage and step calls `progress`, which

@@ -19,7 +19,7 @@ use super::search::search;
 use super::tables::{TableSubset, Tables, can_share};
 use super::texts;
 use super::training::{Continuation, Trained, Training};
-use super::{FitOptions, FitPlan, Fitted, bounds_of};
+use super::{FitOptions, FitPlan, Fitted, edges_of};
 use crate::account::Account;
 use crate::bounds;
 use crate::card;
@@ -206,7 +206,8 @@ impl Run<'_> {
         let key = checkpoints.bind(&counts.bound)?;
         self.enter_ledger(checkpoints, &key, &plan)?;
         let release = |(name, counts): (String, Vec<f64>)| {
-            let purpose = bounds_of(&name);
+            let column = bounds::private_columns(config).find(|column| column.name == name);
+            let purpose = edges_of(column.ok_or_else(|| FairdpError::Internal(format!("{name}: not private")))?);
             let sigma = plan.release(&purpose)?.noise_multiplier;
             let edges = bounds::release(&name, counts, sigma, &mut key.stream(&purpose, 0))?;
             Ok((name, edges))

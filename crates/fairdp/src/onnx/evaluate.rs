@@ -211,7 +211,12 @@ fn elementwise(operator: &str, inputs: &[&Tensor]) -> Option<Tensor> {
     Some(match operator {
         "Add" => arithmetic(&|a, b| a + b),
         "Sub" => arithmetic(&|a, b| a - b),
+        "Mul" => arithmetic(&|a, b| a * b),
+        "Max" => arithmetic(&f32::max),
         "Div" => arithmetic(&|a, b| a / b),
+        "Sqrt" => map(&f32::sqrt),
+        "Abs" => map(&f32::abs),
+        "Greater" => broadcast(Data::Bools(pairs(floats(first), floats(inputs[1]), inputs, |a, b| a > b))),
         "Neg" => map(&|x| -x),
         "Log" => map(&f32::ln),
         "Tanh" => map(&f32::tanh),
@@ -298,6 +303,16 @@ fn across_elements(operator: &str, inputs: &[&Tensor], attributes: &HashMap<Stri
             };
             let data = Data::Integers(floats(first).chunks(first.shape[1]).map(largest).collect());
             Tensor { shape: vec![first.shape[0]], data }
+        }
+        "ReduceSumSquare" => {
+            let rows = floats(first).chunks(first.shape[1]);
+            let data = Data::Floats(rows.map(|row| row.iter().map(|x| x * x).sum()).collect());
+            Tensor { shape: vec![first.shape[0], 1], data }
+        }
+        "ReduceMax" if matches!(first.data, Data::Floats(_)) => {
+            let rows = floats(first).chunks(first.shape[1]);
+            let data = Data::Floats(rows.map(|row| row.iter().copied().fold(f32::NEG_INFINITY, f32::max)).collect());
+            Tensor { shape: vec![first.shape[0], 1], data }
         }
         "ReduceMax" => {
             let rows = whole(first).chunks(first.shape[1]);

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use dp_table::{BlockKind, Encoding, FeatureBlock, Value};
+use dp_table::{BlockKind, Encoding, FeatureBlock, Value, spellings_of_marker};
 
 use super::graph::{Attribute, Element, Graph, length};
-use super::numbers;
+use super::{numbers, vector};
 
 /// Declares an input per column. Returns the names of the features without the constant, `[rows,
 /// width − 1]`, and of whether a row is refused, `[rows, 1]`.
 pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> (String, String) {
     for block in encoding.blocks() {
         match block.kind {
-            BlockKind::Number { .. } => graph.input(&block.column, Element::Float),
-            BlockKind::Category { .. } => graph.input(&block.column, Element::Text),
+            BlockKind::Number { .. } => graph.input(&block.column, Element::Float, 1),
+            BlockKind::Vector { length, .. } => graph.input(&block.column, Element::Float, length),
+            BlockKind::Boolean { .. } | BlockKind::Category { .. } => graph.input(&block.column, Element::Text, 1),
             BlockKind::Constant => {}
         }
     }
@@ -26,8 +27,16 @@ pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> (String, Strin
             BlockKind::Number { knots, missing } => {
                 number(graph, block, knots, *missing, markers, encoding.scale(), [&zero, &one])
             }
+            BlockKind::Boolean { values, missing } => {
+                let list = List { values, other: false, missing: *missing, has_baseline: true };
+                category(graph, block, list, markers, encoding.scale())
+            }
             BlockKind::Category { values, other, missing } => {
-                category(graph, block, values, *other, *missing, markers, encoding.scale())
+                let list = List { values, other: *other, missing: *missing, has_baseline: false };
+                category(graph, block, list, markers, encoding.scale())
+            }
+            BlockKind::Vector { bound, missing, .. } => {
+                vector::features(graph, block, *bound, *missing, encoding.scale())
             }
             BlockKind::Constant => continue,
         };
@@ -40,7 +49,7 @@ pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> (String, Strin
 }
 
 /// Whether one of several conditions holds.
-fn any(graph: &mut Graph, name: &str, conditions: Vec<String>) -> String {
+pub(super) fn any(graph: &mut Graph, name: &str, conditions: Vec<String>) -> String {
     conditions.into_iter().reduce(|one, other| graph.apply("Or", name, &[&one, &other], &[])).unwrap_or_default()
 }
 
@@ -99,26 +108,33 @@ fn number(
     (features, is_infinite)
 }
 
+/// A list of values, and whether the first of them is the baseline, which has no feature.
+struct List<'a> {
+    values: &'a [String],
+    other: bool,
+    missing: bool,
+    has_baseline: bool,
+}
+
 /// A text's position in the list picks a row of a table; texts without a place pick its last one,
 /// which is zero. Returns the features, and whether the text is refused.
 fn category(
     graph: &mut Graph,
     block: &FeatureBlock,
-    values: &[String],
-    other: bool,
-    missing: bool,
+    List { values, other, missing, has_baseline }: List<'_>,
     markers: &[String],
     scale: f32,
 ) -> (String, String) {
     let column = block.column.as_str();
     let width = block.features.len();
-    let mut rows = vec![0.0; width * width];
-    for position in 0..width {
-        rows[position * width + position] = scale;
+    let first = usize::from(has_baseline);
+    let n_places = width + first;
+    let mut rows = vec![0.0; (n_places + 1) * width];
+    for feature in 0..width {
+        rows[(feature + first) * width + feature] = scale;
     }
-    rows.extend(vec![0.0; width]);
-    let unlisted = if other { values.len() } else { width };
-    let absent = if missing { width - 1 } else { unlisted };
+    let unlisted = if other { values.len() } else { n_places };
+    let absent = if missing { n_places - 1 } else { unlisted };
     let known = ValuePositions::new(values, markers, absent);
     let (keys, positions): (Vec<String>, Vec<i64>) = known.texts.into_iter().unzip();
     let flat = graph.integers(&format!("{column}: flat"), &[-1]);
@@ -136,10 +152,10 @@ fn category(
     if !known.numbers.is_empty() {
         position = numbers::positions(graph, column, &texts, &position, &known.numbers);
     }
-    let rows = graph.floats(&format!("{column}: rows"), &[width + 1, width], &rows);
+    let rows = graph.floats(&format!("{column}: rows"), &[n_places + 1, width], &rows);
     let axis = [Attribute::Integer("axis", 0)];
     let features = graph.apply("Gather", &format!("{column}: features"), &[&rows, &position], &axis);
-    let nowhere = graph.integers(&format!("{column}: no place"), &[length(width)]);
+    let nowhere = graph.integers(&format!("{column}: no place"), &[length(n_places)]);
     let is_refused = graph.apply("Equal", &format!("{column}: has no place"), &[&position, &nowhere], &[]);
     let upright = graph.integers(&format!("{column}: upright"), &[-1, 1]);
     let is_refused = graph.apply("Reshape", &format!("{column}: is refused"), &[&is_refused, &upright], &[]);
@@ -153,10 +169,10 @@ struct ValuePositions {
 }
 
 impl ValuePositions {
-    fn new(values: &[String], markers: &[String], absent: usize) -> Self {
+    fn new(values: &[String], all_markers: &[String], absent: usize) -> Self {
         let mut known = Self { texts: BTreeMap::new(), numbers: Vec::new() };
         let meanings = values.iter().zip(Value::all_of(values)).enumerate();
-        let markers = markers.iter().map(|marker| (absent, (marker, vec![Value::of(marker)])));
+        let markers = all_markers.iter().map(|marker| (absent, (marker, vec![Value::of(marker)])));
         for (position, (text, meanings)) in meanings.chain(markers) {
             let position = length(position);
             known.texts.insert(text.clone(), position);
@@ -169,6 +185,12 @@ impl ValuePositions {
                     }
                     Value::Text(_) => {}
                 }
+            }
+        }
+        for marker in all_markers {
+            for text in spellings_of_marker(marker) {
+                // A declared value is no marker in other letters.
+                known.texts.entry(text).or_insert(length(absent));
             }
         }
         known

@@ -43,11 +43,11 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Declares an input of any number of rows and one column. Inputs come before everything else,
+    /// Declares an input of any number of rows and this many columns. Inputs come before everything else,
     /// so that their names are kept.
-    pub(super) fn input(&mut self, name: &str, element: Element) {
+    pub(super) fn input(&mut self, name: &str, element: Element, width: usize) {
         self.names.insert(name.to_owned());
-        self.inputs.push(value(name, element, &[None, Some(1)]));
+        self.inputs.push(value(name, element, &[None, Some(width)]));
     }
 
     /// Declares an output of any number of rows, and of columns where a number is given. Returns
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_column_keeps_its_name_and_an_output_gets_another() {
         let mut graph = Graph::default();
-        graph.input("prediction", Element::Text);
+        graph.input("prediction", Element::Text, 1);
         assert_eq!(graph.output("prediction", Element::Text, None), "prediction_");
         assert_eq!(graph.apply("Neg", "prediction", &["x"], &[]), "prediction__");
     }

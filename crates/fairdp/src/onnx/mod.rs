@@ -16,6 +16,7 @@ mod numbers;
 mod proto;
 #[cfg(test)]
 mod tests;
+mod vector;
 
 use self::graph::{Attribute, Element, Graph};
 use crate::model::Model;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use dp_table::{BadRows, Bins, Column, Label, Schema, TableFiles, Value};
+use dp_table::{BadRows, Bins, Column, Label, NumberFormat, Schema, TableFiles, Value, VectorBound};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -18,8 +18,10 @@ const ROWS: usize = 1_000;
 /// Texts that a file may hold where a number is expected.
 const NUMBERS: [&str; 16] =
     ["17", "30", "30.0", "+45", "4.5e1", "90", "1e3", "-5", "-0", "3e38", "", "NA", "99", "99.0", "inf", "-inf"];
+/// And where a vector of two is.
+const VECTORS: [&str; 8] = ["0.5 0.25", "3 4", "-3 40", "0 0", "1e30 -1e30", "", "NA", "inf 1"];
 /// And where one of a list is: spellings, near misses, codes, and texts that are no numbers.
-const TEXTS: [&str; 36] = [
+const TEXTS: [&str; 37] = [
     "1",
     "1.0",
     "+1",
@@ -56,14 +58,19 @@ const TEXTS: [&str; 36] = [
     "9007199254740993",
     "9007199254740992",
     "1e400",
+    "na",
 ];
 
 fn category(values: &[&str], other: bool, missing: bool) -> Column {
     Column::Category { values: values.iter().map(|&value| value.into()).collect(), other, missing }
 }
 
+fn vector(bound: VectorBound, missing: bool) -> Column {
+    Column::Vector { length: 2, bound, missing }
+}
+
 fn number(bins: usize, missing: Option<f64>) -> Column {
-    Column::Number { low: 17.0, high: 90.0, bins: Bins::Equal(bins), missing }
+    Column::Number { low: 17.0, high: 90.0, bins: Bins::Equal(bins), missing, format: NumberFormat::default() }
 }
 
 fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: &mut ChaCha8Rng) -> Model {
@@ -89,6 +96,16 @@ fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: 
 
 /// The numbers that a caller of ONNX Runtime makes of a column's texts: NaN for missing values.
 fn tensor(model: &Model, column: &Column, texts: &[&str]) -> Tensor {
+    if let Column::Vector { length, .. } = column {
+        let numbers = |text: &&str| match text.split_once(' ') {
+            Some((one, other)) => [one, other].map(|number| number.parse().unwrap()),
+            None => [f32::NAN; 2],
+        };
+        return Tensor {
+            shape: vec![texts.len(), *length],
+            data: Data::Floats(texts.iter().flat_map(numbers).collect()),
+        };
+    }
     let shape = vec![texts.len(), 1];
     let number = |text: &&str| match Value::of(text) {
         // Numbers that are markers are left to the graph.
@@ -105,7 +122,11 @@ fn tensor(model: &Model, column: &Column, texts: &[&str]) -> Tensor {
 /// Both ways of asking a model, over the same rows.
 fn compare(model: &Model, rng: &mut ChaCha8Rng) -> (usize, usize) {
     let columns = &model.encoding().schema().columns;
-    let of = |column: &Column| if matches!(column, Column::Number { .. }) { &NUMBERS[..] } else { &TEXTS[..] };
+    let of = |column: &Column| match column {
+        Column::Number { .. } => &NUMBERS[..],
+        Column::Vector { .. } => &VECTORS[..],
+        _ => &TEXTS[..],
+    };
     let texts: Vec<Vec<&str>> = columns
         .iter()
         .map(|(_, column)| (0..ROWS).map(|_| of(column)[rng.random_range(0..of(column).len())]).collect())
@@ -167,6 +188,11 @@ fn both_ways_answer_the_same_of_the_same_odd_rows() {
             ("mixed", category(&["true", "1", "clerk"], false, true)),
             ("job", category(&["clerk"], true, true)),
             ("account", category(&["9007199254740993", "1e400"], true, false)),
+            ("bool", Column::Boolean { values: ["false", "true"].map(str::to_owned), missing: true }),
+            ("certain", Column::Boolean { values: ["0", "1"].map(str::to_owned), missing: false }),
+            ("short", vector(VectorBound::Norm(1.0), true)),
+            ("long", vector(VectorBound::Norm(50.0), false)),
+            ("ranged", vector(VectorBound::Range { low: -1.0, high: 4.0 }, true)),
         ]
     };
     let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -50,7 +50,7 @@ fn a_stray_text_makes_no_categories_of_numbers() {
     for (name, entry) in [
         ("age", "kind = \"number\"\nlow = 18.0\nhigh = 80.0\n"),
         ("few", "kind = \"number\"\nlow = 0.0\nhigh = 3.0\n"),
-        ("bit", "values = [\"0\", \"1\"]\nother = true\n"),
+        ("bit", "kind = \"boolean\"\nvalues = [\"0\", \"1\"]\n"),
         ("y", "classes = [\"0\", \"1\"]"),
     ] {
         let section = section(&config, name);

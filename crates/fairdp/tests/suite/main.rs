@@ -12,6 +12,7 @@ mod keys;
 #[cfg(unix)]
 mod kills;
 mod memory;
+mod messy;
 mod methods;
 mod plans;
 mod predictions;

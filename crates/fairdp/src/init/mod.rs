@@ -1,12 +1,13 @@
 //! A first configuration, read from a table to spare typing. Everything that comes from the records
 //! says so.
 
+mod columns;
+mod remarks;
+mod toml_text;
+
 use std::fmt::Write as _;
 
-use dp_table::{
-    Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, StrayTexts, TableFiles, Value, is_invisible,
-    thousands,
-};
+use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableFiles, Value};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
@@ -14,8 +15,11 @@ use serde::de::value::StrDeserializer;
 use crate::config::read::absolute;
 use crate::config::{LEAST_DELTA, MethodEntry, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
-use crate::printable::is_hidden;
 use crate::recipe::Recipe;
+
+use self::columns::{column, group, vector};
+use self::remarks::{remarks, remarks_on_rows};
+use self::toml_text::{list, quoted};
 
 /// Declarations of a person about the table.
 #[derive(Debug, Clone, Default)]
@@ -89,17 +93,9 @@ impl InitOptions {
     }
 }
 
-/// The most remarks on one column, and texts in one; the most characters of a text.
-const MOST_REMARKS: usize = 5;
-const MOST_SHOWN: usize = 40;
-/// The most groups that a column is proposed for: of more, each has few records.
-const MOST_GROUPS: usize = 100;
 /// From this number of rows on, which is public, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
-const COMMAS: &str = "# its values look like numbers with commas, which are texts here: to have them read as numbers, write 1234.5, \
-                      neither 1234,5 nor 1,234.5";
-
 /// A configuration for a table, as text.
 ///
 /// # Errors
@@ -161,7 +157,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     if label.missing > 0 {
         let _ = writeln!(
             text,
-            "# {} rows have no label: leave them out of the table, or set table.bad_rows = \"drop\"",
+            "# {} rows have no label: set table.bad_rows = \"drop\" to train on the others, or leave them out of the table",
             label.missing
         );
     }
@@ -196,82 +192,29 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     for name in &options.groups {
         group(&mut text, find(name, "--group")?)?;
     }
-    for found in &guess.columns {
-        let is_group = options.groups.contains(&found.name) && !options.group_as_input;
-        if found.name != options.label && Some(&found.name) != options.unit.as_ref() && !is_group {
-            column(&mut text, found, guess.rows >= MANY_ROWS);
-        }
-    }
+    inputs(&mut text, &guess, options);
     Ok(text)
 }
 
-/// Oddities in the rows and the header of a table.
-fn remarks_on_rows(text: &mut String, guess: &Guess) {
-    if guess.broken > 0 {
-        let _ = writeln!(
-            text,
-            "# rows of another number of fields, or that are not UTF-8: {}; `fit` names the first",
-            guess.broken
-        );
-    }
-    if guess.not_utf8 > 0 {
-        let _ = writeln!(
-            text,
-            "# {} of {} rows are not UTF-8 text and were not read here: convert the file, from Latin-1 for example by \
-             iconv -f ISO-8859-1 -t UTF-8",
-            thousands(guess.not_utf8),
-            thousands(guess.rows + guess.broken)
-        );
-    }
-    if let [first, ..] = guess.names_like_values()[..] {
-        let _ = writeln!(
-            text,
-            "# the first line looks like a record, not like a header: {} is a value of its column. Without a header the table \
-             needs one",
-            shown(first)
-        );
-    }
-}
-
-/// Oddities in the texts of a column.
-fn remarks(text: &mut String, found: &ColumnGuess) {
-    if let Some(StrayTexts { count, of, first, line }) = &found.words {
-        let what = if *count == 1 {
-            format!("is no number: {} in line {line}", shown(first))
-        } else {
-            format!("are no numbers, the first {} in line {line}", shown(first))
-        };
-        let advice = "correct it, list it in table.missing, or set table.bad_rows = \"drop\"";
-        let _ = writeln!(text, "# {} of {} values {what}: {advice}", thousands(*count), thousands(*of));
-    }
-    for alike in found.alike.iter().take(MOST_REMARKS) {
-        let texts: Vec<String> = alike.texts.iter().take(MOST_REMARKS).map(|text| shown(text)).collect();
-        let differences: Vec<String> = alike.differ_by.iter().map(ToString::to_string).collect();
-        let is_one = alike.texts.iter().all(|other| Value::of(other) == Value::of(&alike.texts[0]));
-        let meaning = if is_one { "they are one value" } else { "each is a value of its own" };
-        let _ = writeln!(text, "# {} differ by {} alone; {meaning}", texts.join(", "), differences.join(" and "));
-    }
-    if found.alike.len() > MOST_REMARKS {
-        let _ = writeln!(text, "# and {} more values have such twins", found.alike.len() - MOST_REMARKS);
-    }
-}
-
-/// A text for a comment, in which everything can be seen.
-fn shown(text: &str) -> String {
-    let mut shown = String::from("`");
-    for letter in text.chars().take(MOST_SHOWN) {
-        match letter {
-            ' ' => shown.push(' '),
-            letter if is_invisible(letter) || letter.is_whitespace() || letter.is_control() => {
-                let _ = write!(shown, "{}", letter.escape_unicode());
-            }
-            letter => shown.push(letter),
+/// The entries of all columns that are inputs, or dropped.
+fn inputs(text: &mut String, guess: &Guess, options: &InitOptions) {
+    let is_input = |name: &String| {
+        let is_group = options.groups.contains(name) && !options.group_as_input;
+        *name != options.label && Some(name) != options.unit.as_ref() && !is_group
+    };
+    // One of which a column is something else is none.
+    let vectors = guess.vectors.iter().filter(|vector| {
+        let mut names = vector.columns.iter().map(|column| &guess.columns[*column].name);
+        names.all(|name| is_input(name) && !options.groups.contains(name))
+    });
+    let vectors: Vec<_> = vectors.collect();
+    for (place, found) in guess.columns.iter().enumerate().filter(|(_, found)| is_input(&found.name)) {
+        match vectors.iter().find(|vector| vector.columns.contains(&place)) {
+            Some(found) if found.columns[0] == place => vector(text, found),
+            Some(_) => {}
+            None => column(text, found, guess.rows >= MANY_ROWS),
         }
     }
-    if text.chars().nth(MOST_SHOWN).is_some() {
-        shown.push('…');
-    }
-    shown + "`"
 }
 
 /// Sorted, numbers as numbers; the positive one last.
@@ -315,121 +258,9 @@ pub fn default_delta(rows: u64) -> f64 {
     1.0 / inverse
 }
 
-fn group(text: &mut String, found: &ColumnGuess) -> Result<()> {
-    let _ = writeln!(text, "\n[[group]]\ncolumn = {}", quoted(&found.name));
-    let is_number =
-        matches!(found.kind, GuessedKind::Integer | GuessedKind::Number) && found.distinct.is_none_or(|n| n > 20);
-    match found.range {
-        Some((low, high)) if is_number => {
-            // Not by their difference, which may be infinite.
-            let edges: Vec<String> =
-                [0.25, 0.5, 0.75].iter().map(|share| number(low * (1.0 - share) + high * share)).collect();
-            let _ = writeln!(text, "edges = [{}]  # bands of a number", edges.join(", "));
-        }
-        _ if found.distinct.is_none_or(|n| n > MOST_GROUPS) => {
-            let n = found.distinct.map_or_else(|| "more than a thousand".to_owned(), |n| n.to_string());
-            let expected = format!("a column of at most {MOST_GROUPS} different texts, or of numbers");
-            return Err(FairdpError::invalid("--group", format!("{} ({n} values)", found.name), expected));
-        }
-        _ => {
-            let values: Vec<String> = found.values.iter().map(|(value, _)| value.clone()).collect();
-            let _ = writeln!(text, "values = {}\nother = true  # all other texts are a group", list(&values));
-        }
-    }
-    remarks(text, found);
-    let _ = writeln!(text, "missing = {}  # missing values are a group\n{MARK}", found.missing > 0);
-    Ok(())
-}
-
-fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
-    let _ = writeln!(text, "\n[[column]]\nname = {}", quoted(&found.name));
-    match found.column() {
-        Column::Number { low, high, bins, missing } => {
-            let _ = writeln!(text, "kind = \"number\"\nlow = {}\nhigh = {}", number(low), number(high));
-            let bins = match bins {
-                Bins::Equal(16) if is_long => "32".to_owned(),
-                Bins::Equal(n) => n.to_string(),
-                Bins::Log(16) if is_long => "{ log = 32 }".to_owned(),
-                Bins::Log(n) => format!("{{ log = {n} }}"),
-                Bins::Edges(edges) => format!("{{ edges = {edges:?} }}"),
-            };
-            let _ = writeln!(text, "bins = {bins}");
-            if let Some(missing) = missing {
-                let _ =
-                    writeln!(text, "missing = {}  # stands for a missing value, beside an indicator", number(missing));
-            }
-        }
-        Column::Category { values, other, missing } => {
-            let _ =
-                writeln!(text, "kind = \"category\"\nvalues = {}\nother = {other}\nmissing = {missing}", list(&values));
-        }
-        Column::Dropped => {
-            let why = match found {
-                ColumnGuess { kind: GuessedKind::Constant, .. } => "one value, or none",
-                ColumnGuess { name, .. } if name.starts_with("Unnamed: 0") => "an index, as pandas names it",
-                ColumnGuess { range: Some(_), .. } => {
-                    "numbers of the rows, or too large or too close together to be told apart"
-                }
-                _ => "more than 100 different texts",
-            };
-            let _ = writeln!(text, "kind = \"drop\"  # {why}");
-        }
-    }
-    remarks(text, found);
-    if found.has_commas {
-        let _ = writeln!(text, "{COMMAS}");
-    }
-    let _ = writeln!(text, "{MARK}");
-}
-
-/// A number as TOML reads it: always with a fraction or an exponent, since integers end at 2⁶³.
-fn number(value: f64) -> String {
-    format!("{value:?}")
-}
-
-fn list(values: &[String]) -> String {
-    let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
-    format!("[{}]", values.join(", "))
-}
-
-/// A TOML string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            letter if is_hidden(letter) => {
-                let _ = write!(quoted, "\\U{:08X}", u32::from(letter));
-            }
-            letter => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_survive_quoting() {
-        for name in [
-            "plain",
-            "with \"quotes\"",
-            "back\\slash",
-            "line\nbreak",
-            "tab\t",
-            "é",
-            "\u{1b}[31m",
-            "\u{202e}x",
-            "\u{e0041}",
-        ] {
-            let document: toml::Table = format!("x = {}", quoted(name)).parse().unwrap();
-            assert_eq!(document["x"].as_str(), Some(name));
-        }
-    }
 
     #[test]
     fn groups_of_huge_numbers_are_read_back() {
@@ -445,21 +276,6 @@ mod tests {
             assert!(text.contains("edges = ["), "{text}");
             crate::config::Config::from_toml(&text, std::path::Path::new("fairdp.toml")).unwrap();
         }
-    }
-
-    #[test]
-    fn numbers_with_commas_are_pointed_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.csv");
-        let mut rows = vec!["income;few;thousands;note;y".to_owned()];
-        rows.extend(
-            (0..300).map(|i| format!("{i},5;{}{};{},{i:03}.5;a, {i};{}", i % 9, [",5", ""][i % 2], i % 7, i % 2)),
-        );
-        std::fs::write(&path, rows.join("\n") + "\n").unwrap();
-        let options = InitOptions { label: "y".into(), ..InitOptions::default() };
-        let text = init(&[path.to_str().unwrap().to_owned()], &options).unwrap();
-        let marked: Vec<bool> = text.split("[[column]]").skip(1).map(|column| column.contains(COMMAS)).collect();
-        assert_eq!(marked, [true, true, true, false], "{text}");
     }
 
     #[test]
