@@ -47,15 +47,16 @@ type Line = (ByteRecord, usize);
 
 impl CsvSource {
     pub(crate) fn open(path: &Path, csv: Csv) -> Result<Self, TableError> {
-        let file = TextFile::new(path);
+        let file = TextFile::new(path, csv.encoding);
         let mut content = BufReader::with_capacity(1 << 16, file.open(0)?);
         // Whole, however the pieces of a compressed file are cut.
         let mut header = Vec::new();
         let mut limited = (&mut content).take(LONGEST_HEADER);
         limited.read_until(b'\n', &mut header).map_err(|reason| file.unreadable(1, reason))?;
-        // Its letters are UTF-8 text with zeros between them, or no text at all.
-        if header.starts_with(b"\xff\xfe") || header.starts_with(b"\xfe\xff") || header.contains(&0) {
-            let reason = "the text is UTF-16 or binary, expected UTF-8: save or convert it as UTF-8";
+        // Letters of UTF-16 without its mark have zeros between them; or it is no text at all.
+        if header.contains(&0) {
+            let reason = "the text is UTF-16 without a mark, or binary: expected text; if it is text, declare its encoding, such as \
+                          `utf-16le`";
             return Err(Position { path, line: 1 }.malformed(reason));
         }
         let delimiter = csv.delimiter.unwrap_or_else(|| delimiter_of(&header, csv.quote));
@@ -117,6 +118,7 @@ impl CsvSource {
     pub(crate) fn read(&mut self, row: &mut Row) -> Result<bool, TableError> {
         if !Arc::ptr_eq(&row.file, &self.path) {
             row.file = Arc::clone(&self.path);
+            row.numbers = Arc::default();
         }
         let found = self.advance(&mut row.fields);
         row.line = self.line;

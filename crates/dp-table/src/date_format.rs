@@ -45,9 +45,14 @@ pub enum DatePart {
 pub(crate) struct Instant(DateTime);
 
 impl DateFormat {
+    /// A date in ISO format is no date in another one, and is read whatever is declared: so a file
+    /// that stores dates, such as Parquet, needs no other declaration.
     pub(crate) fn parse(self, text: &str) -> Option<Instant> {
+        if let Some(found) = iso(text) {
+            return Some(found);
+        }
         match self {
-            Self::Iso => iso(text),
+            Self::Iso => None,
             Self::DayFirst => numbered(text, |[day, month, year]| (year, month, day)),
             Self::MonthFirst => numbered(text, |[month, day, year]| (year, month, day)),
             Self::EpochSeconds => since_1970(text, 1.0),
@@ -194,6 +199,7 @@ mod tests {
             (DateFormat::DayFirst, "31/01/2024 00:00"),
             (DateFormat::MonthFirst, "1/31/2024"),
             (DateFormat::MonthFirst, "01-31-2024 12:00 AM"),
+            (DateFormat::DayFirst, "2024-01-31"),
             (DateFormat::EpochSeconds, "1706659200"),
             (DateFormat::EpochMilliseconds, "1706659200000"),
         ] {

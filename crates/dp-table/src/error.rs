@@ -113,6 +113,19 @@ pub enum TableError {
         /// The column.
         column: String,
     },
+    /// A row has no label.
+    #[error(
+        "{}:{line}: column `{column}`: the label is missing; to train on the rows that have one, set bad_rows = \"drop\"",
+        path.display()
+    )]
+    MissingLabel {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+        /// The column.
+        column: String,
+    },
     /// An empty line where a row was expected.
     #[error("{}:{line}: an empty line; it counts as a row: remove it", path.display())]
     EmptyLine {
@@ -174,6 +187,7 @@ impl TableError {
                 | Self::NotUtf8 { .. }
                 | Self::EmptyLine { .. }
                 | Self::MissingValue { .. }
+                | Self::MissingLabel { .. }
         )
     }
 
@@ -182,7 +196,8 @@ impl TableError {
         match self {
             Self::UnknownCategory { column, .. }
             | Self::InvalidNumber { column, .. }
-            | Self::MissingValue { column, .. } => Some(column),
+            | Self::MissingValue { column, .. }
+            | Self::MissingLabel { column, .. } => Some(column),
             _ => None,
         }
     }
@@ -260,6 +275,10 @@ impl Position<'_> {
 
     pub(crate) fn missing_value(self, column: &str) -> TableError {
         TableError::MissingValue { path: self.path.into(), line: self.line, column: column.into() }
+    }
+
+    pub(crate) fn missing_label(self, column: &str) -> TableError {
+        TableError::MissingLabel { path: self.path.into(), line: self.line, column: column.into() }
     }
 
     pub(crate) fn malformed(self, reason: impl Into<String>) -> TableError {

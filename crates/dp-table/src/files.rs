@@ -10,6 +10,7 @@ use crate::error::TableError;
 use crate::memory_source::MemoryTable;
 use crate::reader::TableReader;
 use crate::row_index::RowIndex;
+use crate::text_encoding::TextEncoding;
 
 /// The files of one table, in the order in which they are read.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,11 +39,13 @@ pub struct Csv {
     /// Around a field that holds delimiters or line breaks; doubled inside. `None` if a quote is a
     /// character like any other.
     pub quote: Option<u8>,
+    /// The encoding of the text.
+    pub encoding: TextEncoding,
 }
 
 impl Default for Csv {
     fn default() -> Self {
-        Self { delimiter: None, quote: Some(b'"') }
+        Self { delimiter: None, quote: Some(b'"'), encoding: TextEncoding::default() }
     }
 }
 
@@ -93,6 +96,15 @@ impl TableFiles {
     #[must_use]
     pub fn with_csv(self, csv: Csv) -> Self {
         Self { format: TableFormat::Csv(csv), ..self }
+    }
+
+    /// The same files, whose text has this encoding; Parquet has its own.
+    #[must_use]
+    pub fn with_encoding(self, encoding: TextEncoding) -> Self {
+        match self.format {
+            TableFormat::Csv(csv) => Self { format: TableFormat::Csv(Csv { encoding, ..csv }), ..self },
+            _ => self,
+        }
     }
 
     /// The files in order.
@@ -221,7 +233,7 @@ mod tests {
     fn endings_decide_the_format() {
         let format = |name: &str| format_of(Path::new(name));
         assert_eq!(format("a.CSV.gz").unwrap(), TableFormat::Csv(Csv::default()));
-        assert_eq!(format("a.tsv.zst").unwrap(), TableFormat::Csv(Csv { delimiter: Some(b'\t'), quote: Some(b'"') }));
+        assert_eq!(format("a.tsv.zst").unwrap(), TableFormat::Csv(Csv { delimiter: Some(b'\t'), ..Csv::default() }));
         assert_eq!(format("a.parquet").unwrap(), TableFormat::Parquet);
         insta::assert_snapshot!(
             format("table.xlsx").unwrap_err(),

@@ -106,7 +106,7 @@ impl Input {
             Self::Number { missing: None, .. } if is_missing => return Err(at.missing_value(name)),
             Self::Number { .. } if is_missing => (Code::Position(None), ReadOutcome::Missing),
             Self::Number { knots, has_truth, format, .. } => {
-                let value = number(at, name, text, *has_truth, format)?;
+                let value = number(row, (name, column), *has_truth, format)?;
                 (Code::Position(Some(knots.position(value))), outcome(knots, value))
             }
             Self::Date(date) => {
@@ -130,20 +130,15 @@ fn outcome(knots: &Knots, value: f32) -> ReadOutcome {
 }
 
 /// A number that is finite in single precision. Where truth values are numbers, `true` is 1.
-fn number(
-    at: Position<'_>,
-    column: &str,
-    text: &str,
-    has_truth: bool,
-    format: &NumberFormat,
-) -> Result<f32, TableError> {
-    if let Some(number) = format.parse(text) {
+fn number(row: &Row, (name, column): (&str, usize), has_truth: bool, format: &NumberFormat) -> Result<f32, TableError> {
+    if let Some(number) = row.number(column, format) {
         return Ok(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32);
     }
+    let (at, text) = (row.position(), row.field(column));
     match Value::of(text) {
         Value::Truth(truth) if has_truth => Ok(f32::from(u8::from(truth))),
-        _ if !format.is_plain() => Err(at.not_in_format(column, text, format)),
-        _ => Err(at.not_a_number(column, text)),
+        _ if !format.is_plain() => Err(at.not_in_format(name, text, format)),
+        _ => Err(at.not_a_number(name, text)),
     }
 }
 

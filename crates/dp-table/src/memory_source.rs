@@ -27,6 +27,17 @@ pub enum MemoryColumn {
         /// One position per row.
         positions: Vec<u32>,
     },
+    /// Numbers of which most are the same one.
+    Sparse {
+        /// Number of rows.
+        len: usize,
+        /// The number of the other rows.
+        fill: f64,
+        /// Rows with a number of their own, ascending.
+        rows: Vec<u32>,
+        /// Their numbers; one that is NaN is missing.
+        values: Vec<f64>,
+    },
 }
 
 impl MemoryColumn {
@@ -34,6 +45,7 @@ impl MemoryColumn {
         match self {
             Self::Numbers(values) => values.len(),
             Self::Texts { positions, .. } => positions.len(),
+            Self::Sparse { len, .. } => *len,
         }
     }
 }
@@ -54,6 +66,14 @@ impl MemoryTable {
         for (column, values) in &columns {
             if values.len() != rows {
                 return Err(refuse(format!("has {} values in column `{column}`, expected {rows}", values.len())));
+            }
+            if let MemoryColumn::Sparse { rows: of_values, values, .. } = values {
+                let ascends =
+                    of_values.is_sorted_by(|a, b| a < b) && of_values.last().is_none_or(|&row| (row as usize) < rows);
+                if of_values.len() != values.len() || !ascends {
+                    let expected = "one row for each number, ascending, below the number of rows";
+                    return Err(refuse(format!("has a sparse column `{column}` without {expected}")));
+                }
             }
             if let MemoryColumn::Texts { levels, positions } = values
                 && let Some(row) = positions.iter().position(|&position| position as usize >= levels.len())
@@ -83,11 +103,16 @@ pub(crate) struct MemorySource {
     table: Arc<MemoryTable>,
     path: Arc<Path>,
     next: usize,
+    /// By column, of sparse ones the place of the next number.
+    places: Vec<usize>,
+    /// By column, whether it stores numbers.
+    numbers: Arc<[bool]>,
 }
 
 impl MemorySource {
     pub(crate) fn new(table: Arc<MemoryTable>) -> Self {
-        Self { path: table.name().into(), table, next: 0 }
+        let numbers = table.columns.iter().map(|column| !matches!(column, MemoryColumn::Texts { .. })).collect();
+        Self { path: table.name().into(), next: 0, places: vec![0; table.columns.len()], numbers, table }
     }
 
     pub(crate) fn columns(&self) -> &[String] {
@@ -96,7 +121,7 @@ impl MemorySource {
 
     pub(crate) fn stored_as(&self, column: usize) -> StoredAs {
         match self.table.columns.get(column) {
-            Some(MemoryColumn::Numbers(_)) => StoredAs::Number,
+            Some(MemoryColumn::Numbers(_) | MemoryColumn::Sparse { .. }) => StoredAs::Number,
             Some(MemoryColumn::Texts { .. }) | None => StoredAs::Text,
         }
     }
@@ -104,6 +129,11 @@ impl MemorySource {
     /// Passes over rows.
     pub(crate) fn skip(&mut self, n: usize) {
         self.next = (self.next + n).min(self.table.rows);
+        for (column, place) in self.table.columns.iter().zip(&mut self.places) {
+            if let MemoryColumn::Sparse { rows, .. } = column {
+                *place = rows.partition_point(|&row| (row as usize) < self.next);
+            }
+        }
     }
 
     pub(crate) fn read(&mut self, row: &mut Row) -> bool {
@@ -112,13 +142,17 @@ impl MemorySource {
         }
         if !Arc::ptr_eq(&row.file, &self.path) {
             row.file = Arc::clone(&self.path);
+            row.numbers = Arc::clone(&self.numbers);
         }
         row.fields.clear();
-        for column in &self.table.columns {
+        for (column, place) in self.table.columns.iter().zip(&mut self.places) {
             match column {
-                MemoryColumn::Numbers(values) if values[self.next].is_nan() => row.fields.push_field(""),
-                // The shortest text that is read as the same number.
-                MemoryColumn::Numbers(values) => row.fields.push_field(&values[self.next].to_string()),
+                MemoryColumn::Numbers(values) => push_number(values[self.next], row),
+                MemoryColumn::Sparse { fill, rows, values, .. } => {
+                    let is_there = rows.get(*place).is_some_and(|&at| at as usize == self.next);
+                    push_number(if is_there { values[*place] } else { *fill }, row);
+                    *place += usize::from(is_there);
+                }
                 MemoryColumn::Texts { levels, positions } => {
                     row.fields.push_field(&levels[positions[self.next] as usize]);
                 }
@@ -127,6 +161,16 @@ impl MemorySource {
         self.next += 1;
         row.line = self.next;
         true
+    }
+}
+
+/// As the shortest text that is read as the same number.
+fn push_number(number: f64, row: &mut Row) {
+    match number {
+        // Most numbers of a sparse column.
+        0.0 if number.is_sign_positive() => row.fields.push_field("0"),
+        number if number.is_nan() => row.fields.push_field(""),
+        number => row.fields.push_field(&number.to_string()),
     }
 }
 
@@ -156,6 +200,25 @@ mod tests {
     }
 
     #[test]
+    fn a_sparse_column_is_read_from_any_row() {
+        let sparse = MemoryColumn::Sparse { len: 5, fill: 0.0, rows: vec![1, 4], values: vec![2.5, f64::NAN] };
+        let dense = MemoryColumn::Numbers(vec![0.0, 2.5, 0.0, 0.0, f64::NAN]);
+        let table = |column| Arc::new(MemoryTable::new("records", vec![("x".to_owned(), column)]).unwrap());
+        for first in 0..5 {
+            let rows = |column: &MemoryColumn| {
+                let (mut source, mut row, mut texts) =
+                    (MemorySource::new(table(column.clone())), Row::default(), vec![]);
+                source.skip(first);
+                while source.read(&mut row) {
+                    texts.push(row.field(0).to_owned());
+                }
+                texts
+            };
+            assert_eq!(rows(&sparse), rows(&dense), "{first}");
+        }
+    }
+
+    #[test]
     fn what_is_no_table_is_refused() {
         let of = |columns: Vec<(&str, MemoryColumn)>| {
             let columns = columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect();
@@ -167,6 +230,10 @@ mod tests {
             of(vec![("a", numbers(2)), ("b", numbers(1))]),
             @"`records` has 1 values in column `b`, expected 2"
         );
+        for (rows, values) in [(vec![1, 1], vec![0.0; 2]), (vec![0, 3], vec![0.0; 2]), (vec![0], vec![])] {
+            let message = of(vec![("a", MemoryColumn::Sparse { len: 3, fill: 0.0, rows, values })]).to_string();
+            assert!(message.starts_with("`records` has a sparse column `a` without one row for each"), "{message}");
+        }
         insta::assert_snapshot!(
             of(vec![("a", texts(&["x"], &[0, 1]))]),
             @"`records` has position 1 in row 2 of column `a`, expected below 1"

@@ -29,6 +29,8 @@ pub(crate) struct ParquetSource {
     meanings: Vec<Meaning>,
     /// By column, of those that are lists.
     lists: Vec<Option<List>>,
+    /// By column, whether it stores numbers.
+    numbers: Arc<[bool]>,
     next_group: usize,
     /// Rows of the open group that are not read yet, and its columns.
     left: usize,
@@ -67,6 +69,7 @@ impl ParquetSource {
         let mut columns = Vec::with_capacity(schema.num_columns());
         let mut meanings = Vec::with_capacity(schema.num_columns());
         let mut lists = Vec::with_capacity(schema.num_columns());
+        let mut numbers = Vec::with_capacity(schema.num_columns());
         for column in schema.columns() {
             let name = column.path().string();
             let list = List::of(column);
@@ -76,15 +79,21 @@ impl ParquetSource {
                 return Err(refuse(format!("has a column `{name}` that is nested; {reason}")));
             }
             let name = if list.is_some() { column.path().parts()[0].clone() } else { name };
-            lists.push(list);
+            let is_text = column.physical_type() == Physical::BYTE_ARRAY;
             let meaning = meaning(column).ok_or_else(|| {
                 let logical = column.logical_type_ref().map(|logical| format!("{logical:?}"));
                 let found = logical.unwrap_or_else(|| column.physical_type().to_string());
                 let read = "booleans, integers, FLOAT, DOUBLE, decimals, texts, dates and times";
                 refuse(format!("has a column `{name}` of the type {found}; those that are read: {read}"))
             })?;
+            numbers.push(match meaning {
+                Meaning::Plain => list.is_none() && !is_text,
+                Meaning::Unsigned | Meaning::Decimal { .. } | Meaning::Seconds { .. } => true,
+                Meaning::Days | Meaning::Instant { .. } => false,
+            });
             columns.push(name.trim().to_owned());
             meanings.push(meaning);
+            lists.push(list);
         }
         if columns.is_empty() {
             return Err(TableError::EmptyFile { path: path.into() });
@@ -96,6 +105,7 @@ impl ParquetSource {
             columns,
             meanings,
             lists,
+            numbers: numbers.into(),
             next_group: 0,
             left: 0,
             open: Vec::new(),
@@ -112,7 +122,8 @@ impl ParquetSource {
 
     pub(crate) fn stored_as(&self, column: usize) -> StoredAs {
         let schema = self.reader.metadata().file_metadata().schema_descr();
-        let (Some(Meaning::Plain), true) = (self.meanings.get(column), column < schema.num_columns()) else {
+        let is_flat = self.lists.get(column) == Some(&None);
+        let (Some(Meaning::Plain), true) = (self.meanings.get(column), is_flat) else {
             return StoredAs::Text;
         };
         match schema.column(column).physical_type() {
@@ -164,6 +175,7 @@ impl ParquetSource {
     pub(crate) fn read(&mut self, row: &mut Row) -> Result<bool, TableError> {
         if !Arc::ptr_eq(&row.file, &self.path) {
             row.file = Arc::clone(&self.path);
+            row.numbers = Arc::clone(&self.numbers);
         }
         row.line = self.n_rows + 1;
         row.fields.clear();

@@ -109,7 +109,10 @@ impl Classes {
     }
 
     pub(crate) fn code(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<u16, TableError> {
-        self.0.find(at, column, text, is_missing).map(|(code, _)| code)
+        self.0.find(at, column, text, is_missing).map(|(code, _)| code).map_err(|error| match error {
+            TableError::MissingValue { .. } => at.missing_label(column),
+            error => error,
+        })
     }
 }
 

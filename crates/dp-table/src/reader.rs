@@ -11,6 +11,7 @@ use crate::error::{Position, TableError};
 use crate::files::{TableFiles, TableFormat};
 use crate::header;
 use crate::memory_source::MemorySource;
+use crate::number_format::NumberFormat;
 use crate::parquet_source::ParquetSource;
 use crate::row_index::{RowIndex, RowMark};
 
@@ -54,11 +55,13 @@ pub struct Row {
     pub(crate) file: Arc<Path>,
     pub(crate) line: usize,
     pub(crate) fields: StringRecord,
+    /// By column, whether its file stores numbers; empty for text.
+    pub(crate) numbers: Arc<[bool]>,
 }
 
 impl Default for Row {
     fn default() -> Self {
-        Self { file: Path::new("").into(), line: 0, fields: StringRecord::new() }
+        Self { file: Path::new("").into(), line: 0, fields: StringRecord::new(), numbers: Arc::default() }
     }
 }
 
@@ -76,6 +79,16 @@ impl Row {
     /// The text of a column, by position; empty if there is no such column.
     pub fn field(&self, column: usize) -> &str {
         self.fields.get(column).unwrap_or_default().trim()
+    }
+
+    /// The number in a column, by position, that is written in this format; a number that its file
+    /// stores as one has none. `None` for other texts and for numbers that are not finite.
+    pub fn number(&self, column: usize, format: &NumberFormat) -> Option<f64> {
+        let text = self.field(column);
+        if self.numbers.get(column) == Some(&true) {
+            return text.parse().ok().filter(|number: &f64| number.is_finite());
+        }
+        format.parse(text)
     }
 
     /// All texts in the order of the columns.

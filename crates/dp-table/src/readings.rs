@@ -96,8 +96,10 @@ impl Readings {
             return false;
         }
         let mut is_read = false;
+        // Every format reads dates in ISO format, which are counted once.
+        let is_iso = DateFormat::Iso.parse(text).is_some();
         for (format, fit) in DATES.iter().zip(&mut self.dates) {
-            if let Some(found) = format.parse(text) {
+            if let Some(found) = format.parse(text).filter(|_| !is_iso || *format == DateFormat::Iso) {
                 fit.add(found.days(), found.has_time());
                 is_read = true;
             }

@@ -100,7 +100,7 @@ impl RowIndex {
 
 fn text(files: &TableFiles, csv: Csv, peers: &Peers<'_>) -> Result<Option<RowIndex>, TableError> {
     let table = &files.paths()[0];
-    let texts: Vec<TextFile> = files.paths().iter().map(|path| TextFile::new(path)).collect();
+    let texts: Vec<TextFile> = files.paths().iter().map(|path| TextFile::new(path, csv.encoding)).collect();
     let lengths = lengths(&texts, peers, table)?;
     // A text without a header is an error.
     let Some(lengths) = lengths.filter(|lengths| !lengths.contains(&0)) else { return Ok(None) };

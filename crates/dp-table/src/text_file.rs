@@ -1,7 +1,7 @@
 //! Files of text, decompressed, from any offset on.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TableError;
+use crate::text_encoding::TextEncoding;
 
 /// A place in a text: bytes before it, and its line, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +18,13 @@ pub(crate) struct TextPosition {
     pub(crate) line: u64,
 }
 
-/// A file that may be compressed by gzip (`.gz`) or Zstandard (`.zst`). Offsets count bytes of the
-/// decompressed text.
+/// A file that may be compressed by gzip (`.gz`) or Zstandard (`.zst`), in any encoding. Offsets
+/// count bytes of the decompressed text in UTF-8.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFile {
     path: Arc<Path>,
     compression: Option<Compression>,
+    encoding: TextEncoding,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,46 +34,60 @@ enum Compression {
 }
 
 impl TextFile {
-    pub(crate) fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path, encoding: TextEncoding) -> Self {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         let compression = match ending.as_deref() {
             Some("gz") => Some(Compression::Gzip),
             Some("zst") => Some(Compression::Zstandard),
             _ => None,
         };
-        Self { path: path.into(), compression }
+        Self { path: path.into(), compression, encoding }
     }
 
     fn file(&self) -> Result<File, TableError> {
         whole_file::open(&self.path).map_err(TableError::io("read", &*self.path))
     }
 
-    /// The text from this offset on. A compressed file is unpacked from its beginning for it.
+    /// The text from this offset on. A compressed file is unpacked from its beginning for it, and
+    /// one in another encoding is decoded from there.
     pub(crate) fn open(&self, offset: u64) -> Result<Box<dyn Read + Send>, TableError> {
-        let mut file = self.file()?;
-        let mut text: Box<dyn Read + Send> = match self.compression {
-            None => {
-                if offset > 0 {
-                    file.seek(SeekFrom::Start(offset)).map_err(TableError::io("read", &*self.path))?;
-                }
-                return Ok(Box::new(buffered(file)));
+        let mut text = self.unpacked()?;
+        let encoding = self.encoding.of_text(text.fill_buf().map_err(|reason| self.unreadable(1, reason))?);
+        if encoding.is_utf8() && self.compression.is_none() {
+            if offset == 0 {
+                return Ok(text);
             }
+            let mut file = self.file()?;
+            file.seek(SeekFrom::Start(offset)).map_err(TableError::io("read", &*self.path))?;
+            return Ok(Box::new(buffered(file)));
+        }
+        let mut text: Box<dyn Read + Send> = if encoding.is_utf8() { text } else { Box::new(encoding.decoded(text)) };
+        self.count(&mut (&mut text).take(offset))?;
+        Ok(text)
+    }
+
+    /// The bytes of the text, from their beginning.
+    fn unpacked(&self) -> Result<Box<dyn BufRead + Send>, TableError> {
+        let file = self.file()?;
+        let text: Box<dyn Read + Send> = match self.compression {
+            None => return Ok(Box::new(buffered(file))),
             Some(Compression::Gzip) => Box::new(MultiGzDecoder::new(buffered(file))),
             Some(Compression::Zstandard) => {
                 let decoder = zstd::Decoder::with_buffer(buffered(file));
                 Box::new(decoder.map_err(TableError::io("read", &*self.path))?)
             }
         };
-        self.count(&mut (&mut text).take(offset))?;
-        Ok(text)
+        Ok(Box::new(BufReader::with_capacity(1 << 16, text)))
     }
 
     /// Bytes of the text.
     pub(crate) fn length(&self) -> Result<u64, TableError> {
-        match self.compression {
-            None => self.file()?.metadata().map(|data| data.len()).map_err(TableError::io("read", &*self.path)),
-            Some(_) => self.count(&mut self.open(0)?),
+        let mut text = self.unpacked()?;
+        let begin = text.fill_buf().map_err(|reason| self.unreadable(1, reason))?;
+        if self.compression.is_none() && self.encoding.of_text(begin).is_utf8() {
+            return self.file()?.metadata().map(|data| data.len()).map_err(TableError::io("read", &*self.path));
         }
+        self.count(&mut self.open(0)?)
     }
 
     /// The first line that begins at this offset or behind it; the end of the text if none does.
@@ -119,7 +135,7 @@ mod tests {
         let write = |name: &str, contents: &[u8]| {
             let path = folder.path().join(name);
             std::fs::write(&path, contents).unwrap();
-            TextFile::new(&path)
+            TextFile::new(&path, TextEncoding::default())
         };
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gzip.write_all(text.as_bytes()).unwrap();
@@ -128,6 +144,10 @@ mod tests {
             write("t.csv.gz", &gzip.finish().unwrap()),
             write("t.csv.zst", &zstd::encode_all(text.as_bytes(), 0).unwrap()),
         ];
+        let utf16: Vec<u8> = format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let files = files
+            .into_iter()
+            .chain([write("u.csv", &utf16), write("u.csv.zst", &zstd::encode_all(&*utf16, 0).unwrap())]);
         for file in files {
             assert_eq!(file.length().unwrap(), 14);
             assert_eq!([0, 1, 3, 4, 5, 13, 14].map(|at| file.line_from(at).unwrap()), [0, 4, 4, 4, 8, 14, 14]);

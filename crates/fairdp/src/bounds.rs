@@ -137,7 +137,7 @@ fn count_rows(
                 if encoding.is_missing(text) {
                     continue;
                 }
-                if let Some(value) = format.parse(text) {
+                if let Some(value) = row.number(*place, format) {
                     counts[bin(value)] += 1.0;
                 }
             }

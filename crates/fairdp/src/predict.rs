@@ -6,6 +6,7 @@ use std::{fs, iter};
 use dp_table::{BadRows, StoredAs, TableCounts, TableError, TableFiles};
 use serde::Serialize;
 
+use crate::config::read::encoding;
 use crate::error::{FairdpError, Result};
 use crate::model::Model;
 use crate::output::{self, Readers};
@@ -37,6 +38,8 @@ pub struct PredictOptions {
     pub keep: Vec<String>,
     /// For every row the columns that moved its answer most: how many of them.
     pub reasons: usize,
+    /// The encoding of text files, as `table.encoding` of a configuration.
+    pub encoding: Option<String>,
 }
 
 /// Writes one line per row of a table, in its order, for this user alone; as Parquet if the name of
@@ -60,7 +63,10 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOp
     let release = if whole.is_dir() { &whole } else { folder };
     let model = model_of_statement(release)?;
     check_reasons(&model, options.reasons)?;
-    let files = TableFiles::new(tables)?;
+    let mut files = TableFiles::new(tables)?;
+    if let Some(label) = &options.encoding {
+        files = files.with_encoding(encoding(label)?);
+    }
     refuse_overwriting(out, files.paths())?;
     let mut predictor = Predictor::new(&model, &files)?;
     let kept = kept_columns(&predictor, &files, &options.keep)?;

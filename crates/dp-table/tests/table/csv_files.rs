@@ -69,7 +69,17 @@ fn text_that_is_not_utf_8_is_named_and_passed_over() {
     t.csv:2: not UTF-8 text
     3: 2|x
     ");
-    insta::assert_snapshot!(text(b"\xff\xfea\0,\0b\0\n\0"), @"t.csv:1: the text is UTF-16 or binary, expected UTF-8: save or convert it as UTF-8");
+    insta::assert_snapshot!(text(b"\xff\xfea\0,\0b\0\n\0"), @"a|b");
+    // Half of a pair is no text.
+    insta::assert_snapshot!(text(b"\xff\xfea\0\n\0\x00\xd8\n\0b\0\n\0"), @r"
+    a
+    t.csv:2: not UTF-8 text
+    3: b
+    ");
+    insta::assert_snapshot!(
+        text(b"a\0,\0b\0\n\0"),
+        @"t.csv:1: the text is UTF-16 without a mark, or binary: expected text; if it is text, declare its encoding, such as `utf-16le`"
+    );
     insta::assert_snapshot!(text(b"a,b\n1,\"y\nz\"\n\n\n\n1,\xff\n2,x\n"), @r"
     a|b
     2: 1|y
@@ -129,7 +139,7 @@ fn other_delimiters_and_no_quotes() {
     a|b
     2: 1,5|x y
     ");
-    let csv = Csv { delimiter: Some(b';'), quote: None };
+    let csv = Csv { delimiter: Some(b';'), quote: None, ..Csv::default() };
     insta::assert_snapshot!(read_bytes("t.csv", "a;b\n5\";\"x\n", Some(csv)), @r#"
     a|b
     2: 5"|"x

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dp_table::{
-    Bins, Column, DateFormat, DatePart, EncodedTable, Guess, GuessedKind, NumberFormat, Schema, TableError, VectorBound,
+    Bins, Column, DateFormat, DatePart, EncodedFile, EncodedTable, Guess, GuessedKind, MemoryColumn, MemoryTable,
+    NumberFormat, Schema, TableError, TableFiles, VectorBound,
 };
 use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, FloatType, Int32Type, Int64Type};
@@ -50,6 +51,23 @@ fn numbers_are_those_of_the_clean_table() {
     assert_eq!(features(&messy.unwrap()), features(&clean.unwrap()));
     let error = encoded("pay;ill\n1.5;no\n", vec![("pay", number(0.0, 2e3, german))]).unwrap_err().to_string();
     assert!(error.ends_with("t.csv:2: column `pay`: `1.5` is not a number written like 1.234,5 €"), "{error}");
+}
+
+/// A number that is stored as one has no signs between its thousands: 1.234 is not 1234.
+#[test]
+fn a_format_is_that_of_texts_alone() {
+    let german = NumberFormat { decimal: ',', thousands: Some('.'), unit: None };
+    let schema = of(vec![("pay", number(0.0, 2e3, german))]);
+    let numbers = MemoryColumn::Numbers(vec![1.234, 1234.5]);
+    let written = MemoryColumn::Texts { levels: texts(&["1,234", "1.234,5"]), positions: vec![0, 1] };
+    let ill = MemoryColumn::Texts { levels: texts(&["no"]), positions: vec![0, 0] };
+    let [stored, written] = [numbers, written].map(|pay| {
+        let columns = vec![("pay".to_owned(), pay), ("ill".to_owned(), ill.clone())];
+        let files = TableFiles::in_memory(MemoryTable::new("t", columns).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        EncodedTable::create(&files, &schema, EncodedFile::Temporary(folder.path())).unwrap().0
+    });
+    assert_eq!(features(&stored), features(&written));
 }
 
 /// 2024 has 365 days from its first to its last: day 182.5 is the middle. 31 January is day 30, a

@@ -391,6 +391,7 @@ class tables:
         test_fraction: float | None = None,
         model: str | None = None,
         method: str | None = None,
+        encoding: str | None = None,
         accept_uncovered: bool = False,
     ) -> str: ...
     @staticmethod
@@ -427,6 +428,7 @@ class tables:
         keep: Sequence[str] = (),
         explain: int = 0,
         strict: bool = False,
+        encoding: str | None = None,
     ) -> str: ...
 
 class ClipError(ValueError): ...

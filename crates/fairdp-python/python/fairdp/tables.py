@@ -116,6 +116,7 @@ def init(
     test_fraction: float | None = None,
     model: str | None = None,
     method: str | None = None,
+    encoding: str | None = None,
     accept_uncovered: bool = False,
 ) -> str:
     """A configuration for a table in files, as text: one entry per column. What it read from the
@@ -134,6 +135,7 @@ def init(
         test_fraction=test_fraction,
         model=model,
         method=method,
+        encoding=encoding,
         accept_uncovered=accept_uncovered,
     )
 
@@ -248,15 +250,19 @@ def predict(
     keep: Sequence[str] = (),
     explain: int = 0,
     strict: bool = False,
+    encoding: str | None = None,
 ) -> dict[str, Any]:
     """Writes the answers for a table in files to ``out``, CSV or Parquet, row by row.
 
     ``keep`` are columns of the table to carry through; ``explain`` is how many of the columns that
     moved each answer most are named. Warns of values that the model does not know; ``strict``
-    refuses them. Returns counts of rows and of such values.
+    refuses them. ``encoding`` is that of text files, such as ``latin1``, where it is neither UTF-8 nor
+    UTF-16. Returns counts of rows and of such values.
     """
     found: dict[str, Any] = json.loads(
-        _rust.predict(Path(folder), _paths(table), Path(out), keep=list(keep), explain=explain, strict=strict)
+        _rust.predict(
+            Path(folder), _paths(table), Path(out), keep=list(keep), explain=explain, strict=strict, encoding=encoding
+        )
     )
     for remark in found["remarks"]:
         warnings.warn(remark, UnmatchedValuesWarning, stacklevel=2)

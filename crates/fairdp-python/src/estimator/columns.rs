@@ -7,11 +7,13 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// Numbers, or texts as a list of those that occur with one position per record.
+/// Numbers; texts as a list of those that occur with one position per record; or sparse numbers: their
+/// count, the number of most of them, the rows of the others and these.
 #[derive(FromPyObject)]
 pub(super) enum Column<'py> {
     Numbers(PyReadonlyArray1<'py, f64>),
     Texts(Vec<String>, PyReadonlyArray1<'py, u32>),
+    Sparse(usize, f64, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>),
 }
 
 /// A table with the name `X`.
@@ -21,6 +23,10 @@ pub(super) fn table(columns: Vec<(String, Column<'_>)>) -> PyResult<MemoryTable>
             Column::Numbers(values) => MemoryColumn::Numbers(values.as_array().to_vec()),
             Column::Texts(levels, positions) => {
                 MemoryColumn::Texts { levels, positions: positions.as_array().to_vec() }
+            }
+            Column::Sparse(len, fill, rows, values) => {
+                let (rows, values) = (rows.as_array().to_vec(), values.as_array().to_vec());
+                MemoryColumn::Sparse { len, fill, rows, values }
             }
         };
         (name, values)

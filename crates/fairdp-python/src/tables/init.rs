@@ -9,7 +9,8 @@ use crate::errors;
 #[pyfunction]
 #[pyo3(signature = (
     table, label, *, positive = None, groups = Vec::new(), group_as_input = false, unit = None, max_records_per_unit = None,
-    epsilon = None, delta = None, test_fraction = None, model = None, method = None, accept_uncovered = false))]
+    epsilon = None, delta = None, test_fraction = None, model = None, method = None, encoding = None,
+    accept_uncovered = false))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python function")]
 pub(super) fn init(
@@ -26,6 +27,7 @@ pub(super) fn init(
     test_fraction: Option<f64>,
     model: Option<String>,
     method: Option<String>,
+    encoding: Option<String>,
     accept_uncovered: bool,
 ) -> PyResult<String> {
     let options = InitOptions {
@@ -40,6 +42,7 @@ pub(super) fn init(
         test_fraction,
         model,
         method,
+        encoding,
         accept_uncovered,
     };
     py.detach(|| fairdp::init(&table, &options)).map_err(errors::fairdp_error)

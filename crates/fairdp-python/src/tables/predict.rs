@@ -10,8 +10,9 @@ use crate::errors;
 
 /// Writes answers to a file, and returns counts and remarks as JSON.
 #[pyfunction]
-#[pyo3(signature = (folder, table, out, *, keep = Vec::new(), explain = 0, strict = false))]
+#[pyo3(signature = (folder, table, out, *, keep = Vec::new(), explain = 0, strict = false, encoding = None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python function")]
 pub(super) fn predict(
     py: Python<'_>,
     folder: PathBuf,
@@ -20,8 +21,9 @@ pub(super) fn predict(
     keep: Vec<String>,
     explain: usize,
     strict: bool,
+    encoding: Option<String>,
 ) -> PyResult<String> {
-    let options = PredictOptions { is_strict: strict, keep, reasons: explain };
+    let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding };
     let predicted = py.detach(|| fairdp::predict(&folder, &table, &out, &options)).map_err(errors::fairdp_error)?;
     serde_json::to_string(&predicted).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

@@ -53,6 +53,9 @@ enum Command {
         /// would say so.
         #[arg(long)]
         strict: bool,
+        /// The encoding of text files, such as latin1, where it is neither UTF-8 nor UTF-16.
+        #[arg(long)]
+        encoding: Option<String>,
         /// Machine-readable output, with counts by column.
         #[arg(long)]
         json: bool,
@@ -130,6 +133,9 @@ struct InitArgs {
     /// How it is trained: a name from `fairdp methods`; `auto` unless given.
     #[arg(long)]
     method: Option<String>,
+    /// The encoding of text files, such as latin1; found unless given.
+    #[arg(long)]
+    encoding: Option<String>,
     /// Trains on what is read from the records here; the statement then says what is not covered.
     #[arg(long)]
     accept_uncovered: bool,
@@ -244,13 +250,14 @@ fn execute(command: Command) -> Result<(), Failure> {
                 test_fraction: args.test_fraction,
                 model: args.model,
                 method: args.method,
+                encoding: args.encoding,
                 accept_uncovered: args.accept_uncovered,
             };
             out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
         }
         Command::Fit(args) => shared_fit(args, &mut out)?,
-        Command::Predict { folder, table, out: file, keep, explain, strict, json } => {
-            let options = PredictOptions { is_strict: strict, keep, reasons: explain };
+        Command::Predict { folder, table, out: file, keep, explain, strict, encoding, json } => {
+            let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding };
             let predicted = fairdp::predict(&folder, &table, &file, &options)?;
             summary::predicted(&mut out, &predicted, &file, json)?;
         }

@@ -87,6 +87,9 @@ pub struct TableEntry {
     pub delimiter: Option<char>,
     /// Around a field that holds delimiters; an empty text for none.
     pub quote: Option<String>,
+    /// The encoding of text files, such as `latin1`; UTF-8, or UTF-16 where a text begins with its mark,
+    /// unless given.
+    pub encoding: Option<String>,
     /// Texts that stand for a missing value.
     #[serde(default = "empty_text")]
     pub missing: Vec<String>,

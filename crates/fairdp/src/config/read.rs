@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
 use dp_linear::Objective;
-use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat};
+use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding};
 
 use super::entry_error::EntryError;
 use super::nearest::explain;
@@ -356,8 +356,25 @@ impl Config {
                 }
             }
         };
-        Ok(Csv { delimiter, quote })
+        let encoding = match &self.table.encoding {
+            None => by_ending.encoding,
+            Some(label) => {
+                TextEncoding::of(label).ok_or_else(|| EntryError::value("table.encoding", label, ENCODINGS))?
+            }
+        };
+        Ok(Csv { delimiter, quote, encoding })
     }
+}
+
+/// Labels of encodings, in words.
+const ENCODINGS: &str = "a label of the WHATWG, such as utf-8, utf-16le, latin1 or windows-1252";
+
+/// The encoding of a command's option.
+///
+/// # Errors
+/// [`FairdpError::InvalidParameter`] for an unknown label.
+pub(crate) fn encoding(label: &str) -> Result<TextEncoding> {
+    TextEncoding::of(label).ok_or_else(|| FairdpError::invalid("--encoding", label, ENCODINGS))
 }
 
 /// The paths of a table made absolute.

@@ -7,12 +7,12 @@ mod toml_text;
 
 use std::fmt::Write as _;
 
-use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableFiles, Value};
+use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableError, TableFiles, TextEncoding, Value};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
 
-use crate::config::read::absolute;
+use crate::config::read::{absolute, encoding};
 use crate::config::{LEAST_DELTA, MethodEntry, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 use crate::recipe::Recipe;
@@ -46,6 +46,8 @@ pub struct InitOptions {
     pub model: Option<String>,
     /// `method.name`; `auto` unless given.
     pub method: Option<String>,
+    /// The encoding of text files; found unless given.
+    pub encoding: Option<String>,
     /// Whether training goes ahead on what was read here.
     pub accept_uncovered: bool,
 }
@@ -104,8 +106,7 @@ const MARK: &str = "from = \"data\"  # read from the records: check it, and add 
 /// it does not have, and for a label that is no category.
 pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     options.check()?;
-    let files = TableFiles::new(tables)?;
-    let guess = Guess::of(&mut files.open()?)?;
+    let (guess, encoding_line) = guess(tables, options)?;
     if guess.rows == 0 {
         let expected =
             guess.first_broken.map_or("a table with rows".into(), |first| format!("rows that can be read: {first}"));
@@ -142,6 +143,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         "missing = {}  # texts that stand for a missing value",
         list(&MISSING_MARKERS.map(str::to_owned))
     );
+    text.push_str(&encoding_line);
     text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
     remarks_on_rows(&mut text, &guess);
 
@@ -194,6 +196,31 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     }
     inputs(&mut text, &guess, options);
     Ok(text)
+}
+
+/// Reads the table, and returns the line of its encoding: the one that is given; or, where a text is
+/// neither UTF-8 nor UTF-16, that of Windows, which reads every Latin-1 text.
+fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
+    let files = TableFiles::new(tables)?;
+    let read = |files: &TableFiles| files.open().and_then(|mut reader| Guess::of(&mut reader));
+    if let Some(label) = &options.encoding {
+        let line = format!("encoding = {}\n", quoted(label));
+        return Ok((read(&files.with_encoding(encoding(label)?))?, line));
+    }
+    let found = read(&files);
+    let is_other = match &found {
+        Ok(guess) => guess.not_utf8 > 0,
+        Err(error) => matches!(error, TableError::NotUtf8 { .. }),
+    };
+    let windows = TextEncoding::of("windows-1252").filter(|_| is_other);
+    let again = windows.and_then(|encoding| read(&files.with_encoding(encoding)).ok());
+    match again.filter(|guess| guess.not_utf8 == 0) {
+        Some(guess) => {
+            let line = "encoding = \"windows-1252\"  # or Latin-1, which it includes: the text is not UTF-8; check its letters\n";
+            Ok((guess, line.to_owned()))
+        }
+        None => Ok((found?, String::new())),
+    }
 }
 
 /// The entries of all columns that are inputs, or dropped.

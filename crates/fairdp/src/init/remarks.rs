@@ -20,8 +20,7 @@ pub(super) fn remarks_on_rows(text: &mut String, guess: &Guess) {
     if guess.not_utf8 > 0 {
         let _ = writeln!(
             text,
-            "# {} of {} rows are not UTF-8 text and were not read here: convert the file, from Latin-1 for example by \
-             iconv -f ISO-8859-1 -t UTF-8",
+            "# {} of {} rows are not UTF-8 text and were not read here: give the encoding by --encoding",
             thousands(guess.not_utf8),
             thousands(guess.rows + guess.broken)
         );

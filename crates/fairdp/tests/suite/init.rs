@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::program::{done, program, refused, text};
+use crate::program::{done, refused};
 
 /// A configuration for a table.
 fn proposed(here: &Path, contents: impl AsRef<[u8]>, more: &[&str]) -> String {
@@ -128,33 +128,51 @@ fn a_header_that_is_none_is_pointed_out() {
     assert!(message.contains("two columns with the name `0`: the first line looks like a record"), "{message}");
 }
 
-/// Both read UTF-8, with a mark of byte order or without.
+/// UTF-8 with a mark of byte order or without, UTF-16 with one, and what is declared.
 #[test]
 fn a_file_is_read_in_the_encoding_in_which_fit_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let table = rows("größe,y", 600, |i| format!("{},{}", ["groß", "klein", "mittel"][i % 3], i % 2));
     let marked = format!("\u{feff}{table}");
-    let config = proposed(here, &marked, &[]);
-    assert_eq!(config, proposed(here, &table, &[]));
-    assert!(config.contains("name = \"größe\""), "{config}");
-    let latin1: Vec<u8> = table.replacen("größe", "size", 1).chars().map(|letter| letter as u8).collect();
-    let config = proposed(here, &latin1, &[]);
-    assert!(
-        config.contains("# 200 of 600 rows are not UTF-8 text and were not read here: convert the file"),
-        "{config}"
-    );
     let utf16: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    fs::write(here.join("c.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
-    for bytes in [utf16.clone(), utf16[2..].to_vec()] {
-        fs::write(here.join("t.csv"), bytes).unwrap();
-        for arguments in [&["init", "t.csv", "--label", "y"][..], &["fit", "c.toml", "--out", "run", "-q"]] {
-            let output = program(here, arguments);
-            let said = text(&output.stderr);
-            assert!(
-                output.status.code() == Some(1) && said.contains("t.csv:1: the text is UTF-16 or binary"),
-                "{said}"
-            );
-        }
+    let latin1: Vec<u8> = table.chars().map(|letter| letter as u8).collect();
+    let config = proposed(here, &table, &["--epsilon", "8"]);
+    assert!(config.contains("name = \"größe\"") && !config.contains("encoding"), "{config}");
+    for same in [marked.into_bytes(), utf16.clone()] {
+        assert_eq!(config, proposed(here, same, &["--epsilon", "8"]));
     }
+    let found = proposed(here, &latin1, &["--epsilon", "8"]);
+    let line =
+        "encoding = \"windows-1252\"  # or Latin-1, which it includes: the text is not UTF-8; check its letters\n";
+    assert_eq!(found.replace(line, ""), config);
+    let given = proposed(here, &latin1, &["--epsilon", "8", "--encoding", "latin1"]);
+    assert_eq!(given.replace("encoding = \"latin1\"\n", ""), config);
+    let fit = |config: &str, contents: &[u8], out: &str| {
+        fs::write(here.join("t.csv"), contents).unwrap();
+        fs::write(here.join("c.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
+        done(here, &["fit", "c.toml", "--out", out, "-q", "--seed", "1"]);
+        fs::read(here.join(out).join("release/model.safetensors")).unwrap()
+    };
+    let expected = fit(&config, table.as_bytes(), "utf8");
+    assert_eq!(fit(&config, &utf16, "utf16"), expected);
+    assert_eq!(fit(&given, &latin1, "latin1"), expected);
+    let message = refused(here, &["predict", "latin1", "t.csv", "--out", "p.csv"]).1;
+    assert!(message.contains("t.csv:1: not UTF-8 text"), "{message}");
+    done(here, &["predict", "latin1", "t.csv", "--out", "p.csv", "--encoding", "latin1", "--strict"]);
+    let (code, message) = refused(here, &["predict", "latin1", "t.csv", "--out", "q.csv", "--encoding", "morse"]);
+    assert!(code == 2 && message.contains("--encoding = morse: expected a label of the WHATWG"), "{code} {message}");
+    // Without its mark UTF-16 is not recognised.
+    fs::write(here.join("t.csv"), &utf16[2..]).unwrap();
+    for arguments in [&["init", "t.csv", "--label", "y"][..], &["fit", "c.toml", "--out", "run", "-q"]] {
+        let config = given.replace("encoding = \"latin1\"\n", "").replace("from = \"data\"", "public = true");
+        fs::write(here.join("c.toml"), config).unwrap();
+        let message = refused(here, arguments).1;
+        assert!(message.contains("t.csv:1: the text is UTF-16 without a mark, or binary"), "{message}");
+    }
+    assert_eq!(
+        config,
+        proposed(here, &utf16[2..], &["--epsilon", "8", "--encoding", "utf-16le"])
+            .replace("encoding = \"utf-16le\"\n", "")
+    );
 }
