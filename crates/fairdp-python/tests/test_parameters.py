@@ -32,6 +32,7 @@ REFUSED = {
     "method_options": ["steps", {"stepz": 3}, {"steps": 2.5}, {"steps": object()}, {"learning_rate": -1}],
     "categories": [["age"], {"age": "18"}, {"age": 18}, {"agee": [1]}, {"age": []}],
     "classes": ["01", 1, [0], [0, None], [0, "0"], [0, 0.0, False]],
+    "missing": [3, "mean", {"age": np.nan}, {"age": "40"}, {"agee": 40}, {"age": 12}],
     "groups": [["f"], {"sex": ["f"]}],
     "bands": [[30], {"sex": [1, 2]}],
     "ledger": [3, b"x"],

@@ -13,7 +13,8 @@ from fairdp import _columns
 from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
 from fairdp._leaks import UnmatchedValuesWarning
-from fairdp._values import numbers, shown, texts
+from fairdp._sparse import sparse
+from fairdp._values import handed_over, kind, lists, numbers, shown, texts
 
 Reasons = list[list[tuple[str, float]]]
 
@@ -34,7 +35,7 @@ class Answers:
     @property
     def inputs(self) -> list[str]:
         """Names of the columns that it reads."""
-        return [name for name, column in self._schema["columns"] if column["kind"] != "drop"]
+        return [name for name, column in self._schema["columns"] if column["kind"] != "dropped"]
 
     @property
     def classes(self) -> list[str]:
@@ -66,13 +67,14 @@ class Answers:
         self, columns: Sequence[tuple[str, Any]], sensitive_features: Any, for_decisions: bool
     ) -> list[tuple[str, Any]]:
         inputs = dict(self._schema["columns"])
+        parts = [name[:-1] for name, column in inputs.items() if column["kind"] == "vector" and name.endswith("*")]
         table: list[tuple[str, Any]] = []
         for name, values in columns:
-            kind = inputs.get(name, {}).get("kind")
-            if kind == "category":
-                table.append((name, texts(values, name)))
-            elif kind == "number":
-                table.append((name, numbers(values, name)))
+            column = inputs.get(name, {})
+            if column:
+                table += [(name, found) for found in _handed_over(name, values, column)]
+            elif any(name.startswith(part) and name[len(part) :].isdecimal() for part in parts):
+                table.append((name, handed_over(numbers(values, name, True))))
         n_records = len(columns[0][1])
         if self._model.needs_groups():
             table += self._groups(sensitive_features, n_records, for_decisions)
@@ -90,7 +92,7 @@ class Answers:
             is_banded = group["by"] == "bands"
             if name in given:
                 check_length(name, given[name], n_records)
-                table.append((stored, numbers(given[name], name) if is_banded else texts(given[name], name)))
+                table.append((stored, handed_over(numbers(given[name], name)) if is_banded else texts(given[name], name)))
             elif for_decisions:
                 found = ", ".join(f"`{other}`" for other in given) or "none"
                 raise ValueError(f"sensitive_features: decisions depend on `{name}`, which is not given; given are {found}")
@@ -100,6 +102,20 @@ class Answers:
             else:
                 table.append((stored, ([group["values"][0]], np.zeros(n_records, dtype=np.uint32))))
         return table
+
+
+def _handed_over(name: str, values: Any, column: Mapping[str, Any]) -> list[Any]:
+    """The values of a declared column; none of one that is not used."""
+    declared, is_text = column["kind"], kind(values) in ("text", "object", "category")
+    if declared == "dropped":
+        return []
+    if declared == "vector":
+        return [lists(values, name)]
+    if declared == "number" and not (is_text and "format" in column):
+        return [handed_over(numbers(values, name, column["missing"] is not None))]
+    if declared == "boolean" and sparse(values) is not None:
+        return [handed_over(numbers(values, name, column["missing"]))]
+    return [texts(values, name)]
 
 
 def check_length(name: str, column: Any, n_records: int) -> None:

@@ -78,6 +78,11 @@ def check(given: Mapping[str, Any]) -> None:
             _whole(f"hidden[{place}]", width, 1, 2**16)
     if not isinstance(given["method"], str):
         raise TypeError(f"method = {shown(given['method'])}: expected a name")
+    missing = given["missing"]
+    if not (missing is None or isinstance(missing, Mapping) or (isinstance(missing, str) and missing == "indicator")):
+        raise ValueError(f'missing = {shown(missing)}: expected "indicator", or a mapping from column to number')
+    for name, value in (missing or {}).items() if isinstance(missing, Mapping) else ():
+        _real(f"missing[{name!r}]", value, "a finite number", math.isfinite)
     for name in ("categories", "groups", "bands", "method_options"):
         if given[name] is not None and not isinstance(given[name], Mapping):
             raise TypeError(f"{name} = {shown(given[name])}: expected a mapping")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairdp._fairdp import estimator as _rust
-from fairdp._values import MISSING, cells, is_missing, kind, numbers, shown, text, texts
+from fairdp._values import MISSING, cells, handed_over, is_missing, kind, numbers, shown, text, texts
 
 MOST_GROUPS = 100
 """Groups that are taken from the records: of more, each has few."""
@@ -35,9 +35,11 @@ class Table:
             name += "_"
         return name
 
-    def add_number(self, name: str, values: Any, bounds: Any, bins: int | None) -> None:
-        """A number with declared bounds, with ``"private"`` ones, or with bounds of the records."""
-        found = numbers(values, name)
+    def add_number(self, name: str, values: Any, bounds: Any, bins: int | None, missing: Any = None) -> None:
+        """A number with declared bounds, with ``"private"`` ones, or with bounds of the records;
+        ``missing`` is what stands for a missing value, ``"indicator"`` for the lower bound.
+        """
+        found = numbers(values, name, missing is not None)
         entry: dict[str, Any] = {"name": name, "kind": "number"}
         source: dict[str, Any] = {}
         if isinstance(bounds, str):
@@ -45,7 +47,7 @@ class Table:
                 raise ValueError(f'bounds of `{name}` are {bounds!r}, expected "private" or a pair of numbers')
             entry["bounds"] = bounds
         elif bounds is None:
-            low, high = float(found.min()), float(found.max())
+            low, high = _range(found, name)
             refuse_merged(values, name, low, high)
             # A constant has no range; any will do.
             entry |= {"low": low, "high": high if high > low else low + max(1.0, abs(low))}
@@ -56,8 +58,18 @@ class Table:
             entry |= {"low": low, "high": high}
         if bins is not None and not isinstance(bounds, str):
             entry["bins"] = bins
-        self.columns.append((name, found))
+        if missing is not None:
+            # Where bounds are released it is set to the lower one.
+            least = entry.get("low", -_LARGEST)
+            entry["missing"] = least if isinstance(missing, str) else float(missing)
+        self.columns.append((name, handed_over(found)))
         self.entries.append(section("[[column]]", {**entry, **source}))
+
+    def add_boolean(self, name: str, values: Any, has_missing: bool) -> None:
+        """A truth value: one feature."""
+        self.columns.append((name, handed_over(numbers(values, name, has_missing))))
+        entry = {"name": name, "kind": "boolean", "missing": True if has_missing else None}
+        self.entries.append(section("[[column]]", entry))
 
     def add_category(self, name: str, column: Any, values: Sequence[Any] | None) -> None:
         """One of a list of values; all others share a feature."""
@@ -72,7 +84,7 @@ class Table:
         """A sensitive feature: one group per value, or bands of a number."""
         if bands is not None:
             edges = _edges(bands, name)
-            self.columns.append((name, numbers(column, name)))
+            self.columns.append((name, handed_over(numbers(column, name))))
             self.entries.append(section("[[group]]", {"column": name, "edges": edges}))
             return
         found, positions = texts(column, name)
@@ -117,6 +129,13 @@ class Table:
             lost = [value for value in values if isinstance(value, (int, np.integer)) and not _holds(array.dtype, int(value))]
             if lost:
                 self.remarks.append(f"column `{name}`: {array.dtype} cannot hold the declared {_some(map(str, lost))}")
+
+
+def _range(found: Any, name: str) -> tuple[float, float]:
+    present = found if not isinstance(found, np.ndarray) else found[~np.isnan(found)]
+    if len(present) == 0:
+        raise ValueError(f"column `{name}` has no number; drop it")
+    return float(present.min()), float(present.max())
 
 
 def _holds(dtype: np.dtype[Any], value: int) -> bool:

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from fairdp._sparse import SparseColumn, sparse
+
 MISSING = ""
 """The text of a missing value."""
 
@@ -119,6 +121,10 @@ def kind(values: Any) -> str:
 def cells(values: Any) -> np.ndarray:
     """A column's values in an array. No value depends on the others."""
     dtype = getattr(values, "dtype", None)
+    if isinstance(values, np.ma.MaskedArray):
+        return unmasked(values)
+    if isinstance(values, SparseColumn):
+        return values.dense()
     if isinstance(values, (list, tuple)):
         listed = np.empty(len(values), dtype=object)
         listed[:] = values
@@ -136,6 +142,17 @@ def cells(values: Any) -> np.ndarray:
     else:
         array = np.empty(len(values), dtype=object)
         array[:] = list(values)
+    return array
+
+
+def unmasked(values: np.ma.MaskedArray[Any, Any]) -> np.ndarray:
+    """A masked array's values, with ``NaN`` or ``None`` for those that are masked."""
+    if values.dtype.kind in "fc":
+        return np.asarray(values.filled(np.nan))
+    if not np.ma.is_masked(values):
+        return np.asarray(values.data)
+    array = values.data.astype(object)
+    array[np.ma.getmaskarray(values)] = None
     return array
 
 
@@ -204,8 +221,12 @@ def _scalar_text(value: Any, record: int, name: str) -> str:
     return text(value)
 
 
-def numbers(values: Any, name: str) -> np.ndarray:
-    """Finite numbers in double precision."""
+def numbers(values: Any, name: str, has_missing: bool = False) -> np.ndarray | SparseColumn:
+    """Finite numbers in double precision; ``NaN`` for missing ones, where they are declared."""
+    column = sparse(values)
+    if column is not None and column.dtype.kind in "biuf":
+        _refuse_not_finite(column.record_where(np.isnan), column.record_where(np.isinf), name, has_missing)
+        return column
     array = cells(values)
     if kind(values) == "time":
         raise TypeError(f"column `{name}` holds {values.dtype}; make numbers of it, or drop it")
@@ -216,15 +237,43 @@ def numbers(values: Any, name: str) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         record = next(record for record, value in enumerate(array) if not _is_number(value))
         raise TypeError(f"column `{name}`: record {record} is {shown(array[record])}, expected a number") from None
-    wrong = ~np.isfinite(found)
-    if wrong.any():
-        record = int(np.flatnonzero(wrong)[0])
-        what = "NaN" if np.isnan(found[record]) else "infinity"
+    missing, infinite = ([int(record) for record in np.flatnonzero(holds(found))[:1]] for holds in (np.isnan, np.isinf))
+    _refuse_not_finite(next(iter(missing), None), next(iter(infinite), None), name, has_missing)
+    return found
+
+
+def handed_over(column: np.ndarray | SparseColumn) -> Any:
+    """Numbers as the library takes them."""
+    return column.handed_over() if isinstance(column, SparseColumn) else column
+
+
+def _refuse_not_finite(missing: int | None, infinite: int | None, name: str, has_missing: bool) -> None:
+    if infinite is not None:
         raise ValueError(
-            f"Input X contains {what}: column `{name}`, record {record}; put a constant that is known without the "
+            f"Input X contains infinity: column `{name}`, record {infinite}; put a constant that is known without the "
             "records in its place, or drop the column"
         )
-    return found
+    if missing is not None and not has_missing:
+        raise ValueError(
+            f"Input X contains NaN: column `{name}`, record {missing} has no value, and nothing is declared for that; "
+            f'declare missing="indicator", or missing={{{name!r}: a number}}'
+        )
+
+
+def lists(values: Any, name: str) -> tuple[list[str], np.ndarray]:
+    """Vectors as texts, one for each record; a missing one is empty."""
+    array = np.asarray(values) if isinstance(values, np.ndarray) else cells(values)
+    written = [MISSING if value is None or is_missing(value) else _list(value, record, name) for record, value in enumerate(array)]
+    return [MISSING, *written], np.arange(1, len(written) + 1, dtype=np.uint32)
+
+
+def _list(value: Any, record: int, name: str) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return "[" + ",".join(repr(float(number)) for number in value) + "]"
+    except (TypeError, ValueError):
+        raise TypeError(f"column `{name}`: record {record} is {shown(value)}, expected a list of numbers") from None
 
 
 def _is_number(value: Any) -> bool:

@@ -25,7 +25,8 @@ from fairdp._fairdp import estimator as _rust
 from fairdp._fairdp import tables as _tables
 from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
 from fairdp._table import Table, section
-from fairdp._values import cells, is_missing, kind, shown, text, texts
+from fairdp._sparse import SparseColumn, matrix_columns
+from fairdp._values import cells, is_missing, kind, shown, text, texts, unmasked
 from fairdp.tables import load
 
 __all__ = [
@@ -59,6 +60,10 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         feature. Values that are not listed share a feature. A column of numbers that is named here
         is a category. A value is the same in every spelling: ``1``, ``1.0``, ``"1.0"``; in a list
         of truth values also ``True`` and ``1``.
+    missing
+        What stands for a missing number (``NaN``, ``None``, ``NaT``, ``pandas.NA``, masked), beside an
+        indicator: a mapping from column to number, or ``"indicator"`` for the lower bound in every
+        column of numbers. Without it a missing number is refused.
     classes
         The classes. The last one in sorted order is the positive one of two.
     groups, bands
@@ -126,6 +131,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         bounds: Any = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        missing: Literal["indicator"] | Mapping[str, float] | None = None,
         classes: Sequence[Any] | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
         bands: Mapping[str, Sequence[float]] | None = None,
@@ -147,6 +153,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.bounds = bounds
         self.categories = categories
+        self.missing = missing
         self.classes = classes
         self.groups = groups
         self.bands = bands
@@ -225,6 +232,12 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.statement_ = json.loads(release["statement.json"])
         self.fairness_ = json.loads(release["fairness.json"])
         _composition.record(release["statement.json"].decode(), self.statement_, ledger is not None)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing is not None
+        tags.input_tags.sparse = True
+        return tags
 
     @property
     def epsilon_(self) -> float:
@@ -345,7 +358,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         release = load(folder)
         statement, schema = release.statement, json.loads(release.files["pipeline.json"])["schema"]
         model = cls(float(statement["epsilon"]), float(statement["delta"]))
-        names = [str(name) for name, column in schema["columns"] if column["kind"] != "drop"]
+        names = [str(name) for name, column in schema["columns"] if column["kind"] != "dropped"]
         model._sensitive = [(group["column"], group["column"]) for group in schema["groups"]]
         model._names = names
         model._is_frame = names != [f"x{place}" for place in range(len(names))]
@@ -362,12 +375,18 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_new:
             _refuse_missing_labels(y)
         if _columns.library(X) == "numpy":
+            if isinstance(X, np.ma.MaskedArray):
+                X = unmasked(X)
             # Floating point, which scikit-learn makes of objects, may have lost what they are.
             given = np.asarray(X) if isinstance(X, (list, np.ndarray)) else None
+            # Missing numbers are refused column by column, where none are declared.
+            accepted: dict[str, Any] = {"accept_sparse": "csc", "ensure_all_finite": "allow-nan"}
             if is_new:
-                X, y = validate_data(self, X, y)
+                X, y = validate_data(self, X, y, **accepted)
             else:
-                X = validate_data(self, X, reset=False)
+                X = validate_data(self, X, reset=False, **accepted)
+            if hasattr(X, "tocsc"):
+                return [(f"x{place}", column) for place, column in enumerate(matrix_columns(X))], y
             if given is not None and given.dtype.kind == "O" and given.shape == X.shape and _holds_integers(given):
                 X = given
             return [(f"x{place}", X[:, place]) for place in range(X.shape[1])], y
@@ -410,7 +429,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         categories = dict(self.categories or {})
         by_column = self.bounds if isinstance(self.bounds, Mapping) else None
-        for name, known in (("categories", categories), ("bounds", by_column or {})):
+        declared = self.missing if isinstance(self.missing, Mapping) else {}
+        for name, known in (("categories", categories), ("bounds", by_column or {}), ("missing", declared)):
             for column in known:
                 if column not in {column for column, _ in columns}:
                     raise ValueError(f"{name}: there is no column {column!r}; there are {[column for column, _ in columns]}")
@@ -418,17 +438,21 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             found = kind(values)
             is_bounded = by_column is not None and name in by_column
             # scikit-learn has checked that an array holds numbers.
-            is_numeric = found in ("bool", "number") or (found == "object" and isinstance(values, np.ndarray))
+            is_of_array = isinstance(values, (np.ndarray, SparseColumn))
+            is_numeric = found in ("bool", "number") or (found == "object" and is_of_array)
             if is_bounded and (name in categories or not is_numeric):
                 reason = "is among the categories" if name in categories else f"holds {values.dtype}"
                 raise TypeError(f"bounds: column `{name}` {reason}, expected numbers; convert it, or leave it out of bounds")
+            missing = self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
             bounds = by_column.get(name) if by_column is not None else self.bounds
             if name in categories:
                 table.add_category(name, values, categories[name])
+            elif found == "bool" and is_bounded:
+                table.add_number(name, values, bounds, 1, missing)
             elif found == "bool":
-                table.add_number(name, values, bounds if is_bounded else (0.0, 1.0), 1)
+                table.add_boolean(name, values, missing is not None)
             elif is_numeric:
-                table.add_number(name, values, bounds, self.bins)
+                table.add_number(name, values, bounds, self.bins, missing)
             elif found == "time":
                 raise TypeError(f"column `{name}` holds {values.dtype}; make numbers of it, or drop it")
             else:
