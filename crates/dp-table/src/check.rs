@@ -14,7 +14,8 @@ impl Schema {
 
     /// # Errors
     /// [`TableError::Schema`] for a column that is named twice, by a vector's prefix too, no input at
-    /// all, the label or the unit among the inputs, and a group among them unless that is asked for.
+    /// all, the label or the unit among the inputs or as the weight, a largest weight out of range, and
+    /// a group among the inputs unless that is asked for.
     pub(crate) fn check(&self) -> Result<(), TableError> {
         let refuse = |column: &str, reason: &str| TableError::Schema { column: column.into(), reason: reason.into() };
         let mut seen = HashSet::new();
@@ -46,6 +47,18 @@ impl Schema {
             }
             if unit == self.label.column {
                 return Err(refuse(unit, "is the label and cannot be the unit of privacy"));
+            }
+        }
+        if let Some(weight) = &self.weight {
+            if !(weight.high.is_finite() && (weight.high as f32).is_normal() && weight.high > 0.0) {
+                let reason = format!("largest weight {}: expected a finite number above 0", weight.high);
+                return Err(refuse(&weight.column, &reason));
+            }
+            if weight.column == self.label.column {
+                return Err(refuse(&weight.column, "is the label and cannot be the weight"));
+            }
+            if Some(&weight.column) == self.unit.as_ref() {
+                return Err(refuse(&weight.column, "is the unit of privacy and cannot be the weight"));
             }
         }
         for GroupColumn { column, .. } in &self.groups {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{TableError, printable};
-use crate::schema::{Column, GroupValues, Schema};
+use crate::schema::{Column, GroupValues, Schema, Weight};
 use crate::vector::VectorBound;
 
 /// Rows that are reported with their reason.
@@ -23,6 +23,9 @@ pub struct TableCounts {
     pub columns: Vec<ColumnCounts>,
     /// By column of groups, in the schema's order; empty where groups were not looked for.
     pub groups: Vec<ColumnCounts>,
+    /// Of the column of weights, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<ColumnCounts>,
 }
 
 /// Counts of one column over the rows that fit.
@@ -51,11 +54,24 @@ pub(crate) enum ReadOutcome {
     Other,
 }
 
+/// The outcomes of the columns of a row that fits.
+pub(crate) struct RowOutcome {
+    pub(crate) inputs: Vec<ReadOutcome>,
+    pub(crate) groups: Vec<ReadOutcome>,
+    pub(crate) weight: ReadOutcome,
+}
+
 impl TableCounts {
     /// Zero counts for these inputs and groups.
     pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a str>, groups: impl Iterator<Item = &'a str>) -> Self {
         let tally = |column: &str| ColumnCounts { column: column.into(), ..ColumnCounts::default() };
         Self { columns: columns.map(tally).collect(), groups: groups.map(tally).collect(), ..Self::default() }
+    }
+
+    /// With counts of a column of weights.
+    pub(crate) fn with_weight(self, weight: Option<&Weight>) -> Self {
+        let tally = |weight: &Weight| ColumnCounts { column: weight.column.clone(), ..ColumnCounts::default() };
+        Self { weight: weight.map(tally), ..self }
     }
 
     /// Adds the counts of rows that come after these.
@@ -64,8 +80,8 @@ impl TableCounts {
         self.dropped += later.dropped;
         let room = EXAMPLES - self.examples.len();
         self.examples.extend(later.examples.iter().take(room).cloned());
-        let later = later.columns.iter().chain(&later.groups);
-        for (column, later) in self.columns.iter_mut().chain(&mut self.groups).zip(later) {
+        let later = later.columns.iter().chain(&later.groups).chain(&later.weight);
+        for (column, later) in self.columns.iter_mut().chain(&mut self.groups).chain(&mut self.weight).zip(later) {
             column.clamped += later.clamped;
             column.missing += later.missing;
             column.other += later.other;
@@ -73,10 +89,11 @@ impl TableCounts {
         }
     }
 
-    /// Counts a row that fits, by the outcomes of its inputs and groups.
-    pub(crate) fn accept(&mut self, inputs: &[ReadOutcome], groups: &[ReadOutcome]) {
+    /// Counts a row that fits.
+    pub(crate) fn accept(&mut self, RowOutcome { inputs, groups, weight }: &RowOutcome) {
         self.rows += 1;
-        let tallies = self.columns.iter_mut().zip(inputs).chain(self.groups.iter_mut().zip(groups));
+        let of_groups = self.groups.iter_mut().zip(groups);
+        let tallies = self.columns.iter_mut().zip(inputs).chain(of_groups).chain(self.weight.iter_mut().zip([weight]));
         for (tally, met) in tallies {
             match met {
                 ReadOutcome::Declared => {}
@@ -95,8 +112,12 @@ impl TableCounts {
             self.examples.push(reason.to_string());
         }
         let column = reason.column();
-        if let Some(tally) =
-            self.columns.iter_mut().chain(&mut self.groups).find(|tally| Some(&*tally.column) == column)
+        if let Some(tally) = self
+            .columns
+            .iter_mut()
+            .chain(&mut self.groups)
+            .chain(&mut self.weight)
+            .find(|tally| Some(&*tally.column) == column)
         {
             tally.refused += 1;
         }
@@ -135,6 +156,13 @@ impl TableCounts {
                 GroupValues::Values { missing, .. } | GroupValues::Bands { missing, .. } => *missing,
             };
             self.remark("group", tally, is_foreseen, &mut remarks);
+        }
+        if let (Some(tally), Some(Weight { high, .. })) = (&self.weight, &schema.weight) {
+            self.remark("weight", tally, false, &mut remarks);
+            if tally.clamped > 0 {
+                let (of, name) = (self.of(tally.clamped, tally), printable(&tally.column));
+                remarks.push(format!("weight {name}: {of} beyond {high}, taken as {high}"));
+            }
         }
         if let Some(first) = self.examples.first() {
             let of = format!("{} of {}", thousands(self.dropped), thousands(self.rows));

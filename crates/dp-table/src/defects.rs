@@ -36,6 +36,7 @@ fn schema(has_unit: bool, bad_rows: BadRows) -> Schema {
         groups: Vec::new(),
         group_as_input: false,
         unit: has_unit.then(|| "patient".into()),
+        weight: None,
         bad_rows,
         missing: texts(&["", "NA"]),
     }

@@ -292,6 +292,12 @@ impl EncodedTable {
         u32::from(Layout::group(self.codes(row)))
     }
 
+    /// The row's part in a sum, from 0 to 1: its weight divided by the largest one; 1 where no weight
+    /// is declared.
+    pub fn weight(&self, row: usize) -> f32 {
+        self.encoding.layout().weight(self.codes(row))
+    }
+
     /// A number that rows of one unit share: of its text where a unit is declared, otherwise the
     /// row's. A dropped row has its unit's.
     pub fn unit(&self, row: usize) -> u64 {
@@ -428,7 +434,7 @@ fn encode(
             None => encoding.store(row, binding, codes),
         };
         match (stored, encoding.schema().bad_rows) {
-            (Ok([inputs, groups]), _) => counts.accept(&inputs, &groups),
+            (Ok(outcome), _) => counts.accept(&outcome),
             (Err(error), BadRows::Refuse) => return Err(error),
             (Err(error), BadRows::Drop) => {
                 counts.refuse(&encoding.blank(row, binding, codes, error)?);

@@ -5,14 +5,15 @@ use std::path::Path;
 use crate::blocks::{BlockKind, FeatureBlock};
 use crate::codes::{Code, Layout, MOST_CODES};
 use crate::column_names::{InputColumns, find, find_vector, is_named};
-use crate::counts::{ReadOutcome, TableCounts};
+use crate::counts::{ReadOutcome, RowOutcome, TableCounts};
 use crate::error::TableError;
 use crate::group::Group;
 use crate::inputs::Input;
 use crate::markers::Markers;
+use crate::number_format::NumberFormat;
 use crate::parse::{self, Classes, Groups};
 use crate::reader::Row;
-use crate::schema::{Column, Schema};
+use crate::schema::{Column, Schema, Weight};
 
 /// Taken from the scale, so that rounding cannot lift a row's norm above 1.
 const ROUNDING: f64 = 1.0 / 65_536.0;
@@ -78,7 +79,7 @@ impl Encoding {
             schema.groups.iter().map(|group| Groups::new(group, &markers)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             groups: intersections(schema, &group_columns)?,
-            layout: Layout::new(schema.unit.is_some(), widths),
+            layout: Layout::new(schema.unit.is_some(), schema.weight.is_some(), widths),
             width: width + 1,
             scale: ((1.0 - ROUNDING) / (square + 1.0_f64).sqrt()) as f32,
             schema: schema.clone(),
@@ -166,6 +167,7 @@ impl Encoding {
         let declared = |name: &String| {
             *name == schema.label.column
                 || schema.unit.as_ref() == Some(name)
+                || schema.weight.as_ref().is_some_and(|weight| weight.column == *name)
                 || schema.groups.iter().any(|group| group.column == *name)
                 || schema
                     .columns
@@ -181,6 +183,7 @@ impl Encoding {
             label: find(&schema.label.column)?,
             groups: self.find_groups(columns, file)?,
             unit: schema.unit.as_deref().map(find).transpose()?,
+            weight: schema.weight.as_ref().map(|weight| find(&weight.column)).transpose()?,
             n_columns: columns.len(),
         })
     }
@@ -202,16 +205,12 @@ impl Encoding {
     }
 
     pub(crate) fn counts(&self) -> TableCounts {
-        TableCounts::new(self.schema.inputs(), self.schema.groups.iter().map(|group| &*group.column))
+        let groups = self.schema.groups.iter().map(|group| &*group.column);
+        TableCounts::new(self.schema.inputs(), groups).with_weight(self.schema.weight.as_ref())
     }
 
-    /// Writes the codes of a row. Returns the outcomes of its inputs and of its groups.
-    pub(crate) fn store(
-        &self,
-        row: &Row,
-        binding: &Binding,
-        out: &mut [u8],
-    ) -> Result<[Vec<ReadOutcome>; 2], TableError> {
+    /// Writes the codes of a row.
+    pub(crate) fn store(&self, row: &Row, binding: &Binding, out: &mut [u8]) -> Result<RowOutcome, TableError> {
         let at = row.position();
         let schema = &self.schema;
         // First: a row that is dropped for what follows stays with its unit.
@@ -226,10 +225,25 @@ impl Encoding {
         let label = row.field(binding.label);
         let class = self.classes.code(at, &schema.label.column, label, self.is_missing(label))?;
         let (group, groups) = self.group_of(row, &binding.groups)?;
+        let weight = self.store_weight(row, binding, out)?;
         let inputs = self.store_inputs(row, &binding.inputs, out)?;
         Layout::set_label(out, class);
         Layout::set_group(out, group as u16);
-        Ok([inputs, groups])
+        Ok(RowOutcome { inputs, groups, weight })
+    }
+
+    fn store_weight(&self, row: &Row, binding: &Binding, out: &mut [u8]) -> Result<ReadOutcome, TableError> {
+        let (Some(index), Some(Weight { column, high })) = (binding.weight, &self.schema.weight) else {
+            return Ok(ReadOutcome::Declared);
+        };
+        let text = row.field(index);
+        if self.is_missing(text) {
+            return Err(row.position().missing_value(column));
+        }
+        let found = NumberFormat::default().parse(text).filter(|weight| *weight >= 0.0);
+        let weight = found.ok_or_else(|| row.position().not_a_weight(column, text))?;
+        self.layout.set_weight(out, (weight / high).min(1.0) as f32);
+        Ok(if weight > *high { ReadOutcome::Clamped } else { ReadOutcome::Declared })
     }
 
     /// The position of a row's group among all intersections, and the outcome of each of these
@@ -351,6 +365,7 @@ pub(crate) struct Binding {
     label: usize,
     groups: Vec<usize>,
     unit: Option<usize>,
+    weight: Option<usize>,
     n_columns: usize,
 }
 
@@ -394,7 +409,7 @@ impl RowEncoder<'_> {
         }
         let found = self.encoding.group_of(row, &self.groups).and_then(|(group, groups)| {
             let inputs = self.encoding.store_inputs(row, &self.inputs, &mut self.row)?;
-            self.counts.accept(&inputs, &groups);
+            self.counts.accept(&RowOutcome { inputs, groups, weight: ReadOutcome::Declared });
             Ok(group)
         });
         let group = found.inspect_err(|error| self.counts.refuse(error))?;

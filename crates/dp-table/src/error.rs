@@ -241,6 +241,16 @@ impl Position<'_> {
         }
     }
 
+    pub(crate) fn not_a_weight(self, column: &str, value: &str) -> TableError {
+        TableError::InvalidNumber {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: printable(value),
+            accepted: "a finite number of at least 0, as a weight is".into(),
+        }
+    }
+
     /// Where numbers are written in another way than plainly.
     pub(crate) fn not_in_format(self, column: &str, value: &str, format: &NumberFormat) -> TableError {
         TableError::InvalidNumber {

@@ -105,6 +105,7 @@ impl Example {
             }],
             group_as_input: false,
             unit: None,
+            weight: None,
             bad_rows: BadRows::Refuse,
             missing: vec![String::new()],
         }

@@ -66,7 +66,7 @@ pub use peers::{Gather, Peers};
 pub use reader::{Row, StoredAs, TableReader};
 pub use row_index::RowIndex;
 pub use rows_digest::{RowHasher, RowsDigest};
-pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};
+pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema, Weight};
 pub use text_encoding::TextEncoding;
 pub use value::{Decimal, Value};
 pub use vector::VectorBound;

@@ -25,6 +25,9 @@ pub struct Schema {
     pub group_as_input: bool,
     /// The column that says whose record it is, where a person may have several.
     pub unit: Option<String>,
+    /// The column that says how much a record counts in training, where they do not count alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Weight>,
     /// The treatment of a row that does not fit.
     pub bad_rows: BadRows,
     /// Values that stand for a missing one, after blanks around them were removed; mostly the empty
@@ -115,6 +118,17 @@ pub enum Bins {
     /// Between these edges, which lie strictly within the bounds and ascend: for example released
     /// quantiles.
     Edges(Vec<f64>),
+}
+
+/// A column of weights, such as those of a survey: numbers of at least 0. It may be an input too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weight {
+    /// Its name.
+    pub column: String,
+    /// The largest weight. Larger ones are set to it, and counted. A record's part in a sum is its
+    /// weight divided by this one, so that no record counts more than one without weights would.
+    pub high: f64,
 }
 
 /// The column to predict.

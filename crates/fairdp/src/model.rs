@@ -304,6 +304,7 @@ mod tests {
             groups: Vec::new(),
             group_as_input: false,
             unit: None,
+            weight: None,
             bad_rows: BadRows::Refuse,
             missing: vec![String::new()],
         };

@@ -256,7 +256,8 @@ impl<'a> SubsetRows<'a> {
         block.clear();
         for index in range {
             let row = self.members.row(index);
-            block.push_row(self.table.label(row), 1.0, |push| self.table.for_each_feature(row, push));
+            let (label, weight) = (self.table.label(row), self.table.weight(row));
+            block.push_row(label, weight, |push| self.table.for_each_feature(row, push));
         }
     }
 }
@@ -268,6 +269,10 @@ impl RowSource for SubsetRows<'_> {
 
     fn width(&self) -> usize {
         self.table.width()
+    }
+
+    fn is_weighted(&self) -> bool {
+        self.table.encoding().schema().weight.is_some()
     }
 
     fn ranks(&self) -> &dyn Collective {

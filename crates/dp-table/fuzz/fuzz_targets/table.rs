@@ -18,6 +18,7 @@ fn schema(columns: &[String]) -> Option<Schema> {
         groups: Vec::new(),
         group_as_input: false,
         unit: None,
+        weight: None,
         bad_rows: BadRows::Drop,
         missing: vec![String::new()],
     })

@@ -9,6 +9,7 @@ mod formats;
 mod parquet_files;
 mod shared;
 mod values;
+mod weights;
 
 use std::fs;
 use std::path::PathBuf;
@@ -100,6 +101,7 @@ fn schema() -> Schema {
         groups: Vec::new(),
         group_as_input: false,
         unit: None,
+        weight: None,
         bad_rows: BadRows::Refuse,
         missing: texts(&[""]),
     }

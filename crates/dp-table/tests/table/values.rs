@@ -49,6 +49,7 @@ fn of_all_kinds() -> Schema {
         }],
         group_as_input: false,
         unit: Some("who".into()),
+        weight: None,
         bad_rows: BadRows::Refuse,
         missing: texts(&["", "99"]),
     }

@@ -386,6 +386,7 @@ class tables:
         group_as_input: bool = False,
         unit: str | None = None,
         max_records_per_unit: int | None = None,
+        weight: str | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         test_fraction: float | None = None,

@@ -61,6 +61,7 @@ fn encoding(values: Vec<String>) -> Result<Encoding, TableError> {
         groups: Vec::new(),
         group_as_input: false,
         unit: None,
+        weight: None,
         bad_rows: BadRows::Refuse,
         missing: vec![String::new()],
     })

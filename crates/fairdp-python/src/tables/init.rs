@@ -9,7 +9,7 @@ use crate::errors;
 #[pyfunction]
 #[pyo3(signature = (
     table, label, *, positive = None, groups = Vec::new(), group_as_input = false, unit = None, max_records_per_unit = None,
-    epsilon = None, delta = None, test_fraction = None, model = None, method = None, encoding = None,
+    weight = None, epsilon = None, delta = None, test_fraction = None, model = None, method = None, encoding = None,
     accept_uncovered = false))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python function")]
@@ -22,6 +22,7 @@ pub(super) fn init(
     group_as_input: bool,
     unit: Option<String>,
     max_records_per_unit: Option<u64>,
+    weight: Option<String>,
     epsilon: Option<f64>,
     delta: Option<f64>,
     test_fraction: Option<f64>,
@@ -37,6 +38,7 @@ pub(super) fn init(
         group_as_input,
         unit,
         max_records_per_unit,
+        weight,
         epsilon,
         delta,
         test_fraction,

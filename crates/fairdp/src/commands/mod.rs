@@ -118,6 +118,9 @@ struct InitArgs {
     /// Records of one unit that are used.
     #[arg(long, requires = "unit")]
     max_records_per_unit: Option<u64>,
+    /// The column that says how much a record counts in training, such as the weights of a survey.
+    #[arg(long)]
+    weight: Option<String>,
     /// ε of everything that is released; 1 unless given.
     #[arg(long)]
     epsilon: Option<f64>,
@@ -245,6 +248,7 @@ fn execute(command: Command) -> Result<(), Failure> {
                 group_as_input: args.group_as_input,
                 unit: args.unit,
                 max_records_per_unit: args.max_records_per_unit,
+                weight: args.weight,
                 epsilon: args.epsilon,
                 delta: args.delta,
                 test_fraction: args.test_fraction,

@@ -52,6 +52,8 @@ pub struct Config {
     pub test: TestEntry,
     /// The unit of privacy, if a person may have several records.
     pub unit: Option<UnitEntry>,
+    /// How much a record counts in training.
+    pub weight: Option<WeightEntry>,
     /// The model.
     #[serde(default)]
     pub model: ModelEntry,
@@ -151,6 +153,21 @@ pub struct TestEntry {
     pub fraction: Option<f64>,
     /// Files of their own instead.
     pub files: Option<Vec<String>>,
+}
+
+/// `[weight]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightEntry {
+    /// The column that says how much a record counts in training.
+    pub column: String,
+    /// The largest weight; larger ones are set to it.
+    pub high: f64,
+    /// The origin of the largest weight.
+    pub from: Option<Origin>,
+    /// Whether somebody checked that it is known without the records.
+    #[serde(default)]
+    pub public: bool,
 }
 
 /// `[unit]`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
 use dp_linear::Objective;
-use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding};
+use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
 
 use super::entry_error::EntryError;
 use super::nearest::explain;
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
-use crate::recipe::Recipe;
+use crate::recipe::{Method, Recipe};
 
 /// Groups, of all intersections: a row's is stored in two bytes.
 const MOST_GROUPS: usize = 65_534;
@@ -106,7 +106,8 @@ impl Config {
             let message = "fairness: thresholds by group need a [[group]] and two classes";
             return Err(EntryError::new("fairness", message));
         }
-        self.recipe()?;
+        let recipe = self.recipe()?;
+        self.check_weight("weight", &recipe)?;
         if let Some(tuning) = &self.tuning {
             tuning.check()?;
             let model = &self.model;
@@ -116,9 +117,21 @@ impl Config {
                 let message = "tuning: its candidates say what [model] and [method] would; leave these `auto`";
                 return Err(EntryError::new("tuning", message));
             }
-            self.candidates(tuning)?;
+            for (index, candidate) in self.candidates(tuning)?.iter().enumerate() {
+                self.check_weight(&format!("tuning.candidate.{index}"), candidate)?;
+            }
         }
         self.check_columns()
+    }
+
+    /// Clipped gradients have no weights.
+    fn check_weight(&self, place: &str, recipe: &Recipe) -> Result<(), EntryError> {
+        if self.weight.is_none() || matches!(recipe.method, Method::FullDescent(_)) {
+            return Ok(());
+        }
+        let message =
+            "weight: expected with the additive model and `method.name = \"auto\"` alone, whose records have weights";
+        Err(EntryError::new(place, message))
     }
 
     /// Columns, groups, label and unit, each alone and together.
@@ -143,6 +156,9 @@ impl Config {
 
     /// The key of a column's declaration; the last one if there are several.
     fn place_of(&self, column: &str) -> String {
+        if self.weight.as_ref().is_some_and(|weight| weight.column == column) {
+            return "weight".into();
+        }
         let input = self.column.iter().rposition(|entry| entry.name == column).map(|index| format!("column.{index}"));
         let group = || self.group.iter().rposition(|entry| entry.column == column);
         input.or_else(|| group().map(|index| format!("group.{index}"))).unwrap_or_else(|| "label".into())
@@ -237,6 +253,9 @@ impl Config {
         if Origin::is_open(self.label.from, self.label.public) {
             entries.push(format!("label `{}`: classes {}", self.label.column, self.label.classes.join(", ")));
         }
+        if let Some(weight) = self.weight.as_ref().filter(|weight| Origin::is_open(weight.from, weight.public)) {
+            entries.push(format!("weight `{}`: at most {}", weight.column, weight.high));
+        }
         for group in self.group.iter().filter(|group| Origin::is_open(group.from, group.public)) {
             let edges = || format!("edges {}", shortened(group.edges.as_deref().unwrap_or_default()));
             let values = group.values.as_ref().map_or_else(edges, |values| shortened(values));
@@ -314,6 +333,7 @@ impl Config {
             groups: self.group.iter().enumerate().map(group).collect::<Result<_, EntryError>>()?,
             group_as_input: self.group_as_input,
             unit: self.unit.as_ref().map(|unit| unit.column.clone()),
+            weight: self.weight.as_ref().map(|weight| Weight { column: weight.column.clone(), high: weight.high }),
             bad_rows: self.table.bad_rows,
             missing: self.table.missing.clone(),
         })

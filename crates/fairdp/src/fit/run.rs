@@ -381,7 +381,7 @@ impl Run<'_> {
             test_figures: texts::test_figures(fairness),
             tuning: texts::settings(config, plan, self.options.settings_note.as_deref()),
             model: candidate.model.clone(),
-            method: candidate.method.clone(),
+            method: texts::method(config, candidate),
             sampling: texts::sampling(plan),
             total_epsilon,
             program,

@@ -121,8 +121,8 @@ fn candidate<'a>(training: &Training<'a>, key: &NoiseKey) -> &'a Candidate {
     &candidates[key.draws("candidate", 0).random_range(0..candidates.len())]
 }
 
-/// `Σ (1 − ½ Σ_c (p_c − y_c)²)` over records, in steps of the grid: 1 less the Brier score, a
-/// proper one.
+/// `Σ w (1 − ½ Σ_c (p_c − y_c)²)` over records of weight `w`, in steps of the grid: 1 less the Brier
+/// score, a proper one.
 ///
 /// **Guarantee.** A record adds between 0 and 1, and one that was blanked nothing.
 fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &SubsetRows<'_>) -> Result<f64> {
@@ -135,7 +135,7 @@ fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &SubsetR
         model.probabilities(features, probabilities);
         let square = |(class, p): (usize, &f64)| (p - if class == row.label { 1.0 } else { 0.0 }).powi(2);
         let brier: f64 = probabilities.iter().enumerate().map(square).sum();
-        sum[0] += grid.place((1.0 - 0.5 * brier).clamp(0.0, 1.0));
+        sum[0] += grid.place(f64::from(row.weight) * (1.0 - 0.5 * brier).clamp(0.0, 1.0));
     })?;
     Ok(sum[0])
 }

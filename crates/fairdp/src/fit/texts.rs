@@ -3,7 +3,8 @@
 use dp_table::BadRows;
 
 use super::FitPlan;
-use crate::config::Config;
+use super::candidates::Candidate;
+use crate::config::{Config, WeightEntry};
 use crate::fairness::FairnessReport;
 use crate::statement::Unit;
 
@@ -30,6 +31,18 @@ pub(super) fn covers(has_test: bool) -> Vec<String> {
         covers.push("the fairness figures".to_owned());
     }
     covers
+}
+
+/// The method, and how much a record counts in it.
+pub(super) fn method(config: &Config, candidate: &Candidate) -> String {
+    let method = &candidate.method;
+    match &config.weight {
+        None => method.clone(),
+        Some(WeightEntry { column, high, .. }) => format!(
+            "{method}. A record counts in training by its weight in `{column}`, at most {high} and divided by it, so that none \
+             counts more than one record; rates and numbers of groups are of records, without weights"
+        ),
+    }
 }
 
 /// The information in the existence of a release: a run that refuses its table has none.

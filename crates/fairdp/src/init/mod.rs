@@ -19,7 +19,7 @@ use crate::recipe::Recipe;
 
 use self::columns::{column, group, vector};
 use self::remarks::{remarks, remarks_on_rows};
-use self::toml_text::{list, quoted};
+use self::toml_text::{list, number, quoted};
 
 /// Declarations of a person about the table.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +36,8 @@ pub struct InitOptions {
     pub unit: Option<String>,
     /// Records of a unit that are used.
     pub max_records_per_unit: Option<u64>,
+    /// The column that says how much a record counts in training.
+    pub weight: Option<String>,
     /// ε; 1 unless given.
     pub epsilon: Option<f64>,
     /// δ; at most 1e-5 and half of one over the number of records unless given.
@@ -73,6 +75,11 @@ impl InitOptions {
         }
         if self.unit.as_ref() == Some(&self.label) {
             return refuse("--unit", self.label.clone(), "another column than the label");
+        }
+        if let Some(weight) =
+            self.weight.as_ref().filter(|weight| **weight == self.label || Some(*weight) == self.unit.as_ref())
+        {
+            return refuse("--weight", weight.clone(), "another column than the label and the unit");
         }
         for (place, group) in self.groups.iter().enumerate() {
             if *group == self.label || self.groups[..place].contains(group) {
@@ -183,6 +190,13 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
             quoted(unit)
         );
     }
+    if let Some(weight) = &options.weight {
+        let expected = "a column of numbers of at least 0";
+        let range = find(weight, "--weight")?.range.filter(|(low, high)| *low >= 0.0 && *high > 0.0);
+        let (_, high) = range.ok_or_else(|| FairdpError::invalid("--weight", weight, expected))?;
+        let (weight, high) = (quoted(weight), number(high));
+        let _ = writeln!(text, "\n[weight]\ncolumn = {weight}\nhigh = {high}  # larger weights are set to it\n{MARK}");
+    }
     let model = quoted(options.model.as_deref().unwrap_or("auto"));
     let _ = writeln!(
         text,
@@ -227,7 +241,8 @@ fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
 fn inputs(text: &mut String, guess: &Guess, options: &InitOptions) {
     let is_input = |name: &String| {
         let is_group = options.groups.contains(name) && !options.group_as_input;
-        *name != options.label && Some(name) != options.unit.as_ref() && !is_group
+        let is_other = [&options.unit, &options.weight].into_iter().flatten().any(|other| other == name);
+        *name != options.label && !is_other && !is_group
     };
     // One of which a column is something else is none.
     let vectors = guess.vectors.iter().filter(|vector| {

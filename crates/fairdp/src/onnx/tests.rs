@@ -81,6 +81,7 @@ fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: 
         groups: Vec::new(),
         group_as_input: false,
         unit: None,
+        weight: None,
         bad_rows: BadRows::Drop,
         missing: ["", "NA", "99"].map(str::to_owned).to_vec(),
     };

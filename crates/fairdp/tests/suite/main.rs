@@ -22,3 +22,4 @@ mod releases;
 mod tuning;
 mod units;
 mod values;
+mod weights;
