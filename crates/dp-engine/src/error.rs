@@ -1,11 +1,15 @@
 //! Errors of the engine.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a model, a loss or records were refused, or an operation failed.
+///
+/// Under a chain of errors (`source`) nothing is printed twice.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
-    /// A setting is out of range.
+    /// A parameter is out of range.
     #[error("{parameter} = {value}: expected {expected}")]
     InvalidParameter {
         /// Name in the configuration.
@@ -25,7 +29,17 @@ pub enum EngineError {
         /// Value it has.
         got: String,
     },
-    /// A file of weights cannot be read or written, or is not the model's.
+    /// A file cannot be read or written.
+    #[error("cannot {action} `{}`", path.display())]
+    Io {
+        /// The action: `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file of weights is not one, or not the model's.
     #[error("{}: {problem}", path.display())]
     Weights {
         /// The file.
@@ -46,8 +60,25 @@ pub enum EngineError {
     #[error("ranks: {0}")]
     Ranks(String),
     /// A tensor operation failed.
-    #[error("tensor: {0}")]
-    Tensor(#[from] candle_core::Error),
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// A failure of candle or of its device: memory, shapes or number types.
+#[derive(Debug, thiserror::Error)]
+#[error("tensor: {0}")]
+pub struct TensorError(candle_core::Error);
+
+impl From<candle_core::Error> for TensorError {
+    fn from(error: candle_core::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<candle_core::Error> for EngineError {
+    fn from(error: candle_core::Error) -> Self {
+        Self::Tensor(error.into())
+    }
 }
 
 #[expect(
@@ -55,7 +86,7 @@ pub enum EngineError {
     reason = "values are turned into text at once; `&` at every call says nothing"
 )]
 impl EngineError {
-    /// A setting that is out of range.
+    /// A parameter that is out of range.
     pub fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
         Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
     }
@@ -63,6 +94,10 @@ impl EngineError {
     /// A rank is about to do something else than this one.
     pub fn elsewhere(what: &str, rank: usize) -> Self {
         Self::Ranks(format!("{what}: rank {rank} is at another place of its run"))
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), source }
     }
 
     pub(crate) fn weights(path: &Path, problem: impl ToString) -> Self {
@@ -77,3 +112,59 @@ impl EngineError {
 
 /// `Result` with this crate's error.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    /// Every variant; a new one does not compile until it is here.
+    fn all() -> Vec<EngineError> {
+        let path = PathBuf::from("weights.safetensors");
+        let all = vec![
+            EngineError::invalid("micro_batch", 0, "at least 1"),
+            EngineError::mismatch("labels", 2, 3),
+            EngineError::io("read", &path, io::Error::other("disk on fire")),
+            EngineError::weights(&path, "no header"),
+            EngineError::Encoder { path, problem: "no such file".into() },
+            EngineError::Ranks("rank 1 is gone".into()),
+            candle_core::Error::Msg("out of memory".into()).into(),
+        ];
+        for error in &all {
+            match error {
+                EngineError::InvalidParameter { .. }
+                | EngineError::Mismatch { .. }
+                | EngineError::Io { .. }
+                | EngineError::Weights { .. }
+                | EngineError::Encoder { .. }
+                | EngineError::Ranks(_)
+                | EngineError::Tensor(_) => {}
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_chain_prints_nothing_twice() {
+        let chain = |error: EngineError| {
+            let mut texts = vec![error.to_string()];
+            let mut next = error.source();
+            while let Some(source) = next {
+                assert!(texts.iter().all(|text| !text.contains(&source.to_string())), "{texts:?}: {source}");
+                texts.push(source.to_string());
+                next = source.source();
+            }
+            texts.join(" <- ")
+        };
+        insta::assert_snapshot!(all().into_iter().map(chain).collect::<Vec<_>>().join("\n"), @"
+        micro_batch = 0: expected at least 1
+        labels: expected 2, got 3
+        cannot read `weights.safetensors` <- disk on fire
+        weights.safetensors: no header
+        weights.safetensors: no such file
+        ranks: rank 1 is gone
+        tensor: out of memory
+        ");
+    }
+}

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(missing_debug_implementations)]
 
 mod blocks;
 mod buffer;
@@ -27,12 +28,17 @@ mod threads;
 pub mod vector_math;
 mod weights;
 
+/// The version whose tensors and devices stand in signatures.
+pub use candle_core;
+/// The version whose generators are taken: `dp_engine::rand::CryptoRng`.
+pub use rand;
+
 pub use blocks::Blocks;
 pub use candle_core::{DType, Device};
 pub use cuda_device::{beside, cuda_device, cuda_device_in_tf32, device_model, free_bytes, kept_bytes};
 pub use dropout::DropoutKey;
 pub use engine::{ClippedSum, Engine, Evaluation, Reduction, WeightedSum, rounding_of_piece, sensitivity};
-pub use error::{EngineError, Result};
+pub use error::{EngineError, Result, TensorError};
 pub use grid::Grid;
 pub use layers::{Initial, KernelCrop, ParameterSpec, Pooling};
 pub use loss::Loss;

@@ -4,10 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{DType, Device, Tensor};
 use rand::{CryptoRng, Rng};
 use rand_distr::StandardNormal;
 
+use crate::error::{EngineError, Result};
 use crate::layers::{Initial, ParameterSpec};
 
 /// Parameters, or a gradient: a flat vector `[n_params]` with one view per parameter tensor, in
@@ -73,21 +74,22 @@ impl ParameterVector {
     /// Overwrites all values, in order.
     ///
     /// # Errors
-    /// If there are not as many values as parameters.
+    /// [`EngineError::Mismatch`] if there are not as many values as parameters;
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn set(&self, values: &[f64]) -> Result<()> {
-        let source = Tensor::from_slice(values, values.len(), self.flat.device())?.to_dtype(self.flat.dtype())?;
         if values.len() != self.len() {
-            return Err(candle_core::Error::Msg(format!("expected {} parameters, got {}", self.len(), values.len())));
+            return Err(EngineError::mismatch("values of the parameters", self.len(), values.len()));
         }
-        self.flat.slice_set(&source, 0, 0)
+        let source = Tensor::from_slice(values, values.len(), self.flat.device())?.to_dtype(self.flat.dtype())?;
+        Ok(self.flat.slice_set(&source, 0, 0)?)
     }
 
     /// A copy of all values, in order.
     ///
     /// # Errors
-    /// If the device fails.
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn to_vec(&self) -> Result<Vec<f64>> {
-        self.flat.to_dtype(DType::F64)?.to_vec1()
+        Ok(self.flat.to_dtype(DType::F64)?.to_vec1()?)
     }
 
     /// Number of values.
@@ -107,7 +109,7 @@ impl ParameterVector {
 
     /// Some of the values, `[range]`.
     pub(crate) fn range(&self, range: &Range<usize>) -> Result<Tensor> {
-        self.flat.narrow(0, range.start, range.len())
+        Ok(self.flat.narrow(0, range.start, range.len())?)
     }
 
     /// Views of the parameter tensors, in order, each of the shape in [`Self::specs`]. They share

@@ -22,7 +22,7 @@ use crate::ops;
 /// assert_eq!(error.to_string(), "label of record 1: expected 0..2, got 2");
 /// # Ok::<(), dp_engine::EngineError>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Records {
     features: Tensor,
     labels: Vec<u32>,
@@ -32,6 +32,17 @@ pub struct Records {
     /// The numbers of those that are here, out of `n_all`.
     held: Range<usize>,
     n_all: usize,
+}
+
+/// What is public, and no record.
+impl std::fmt::Debug for Records {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Records")
+            .field("facts", &self.facts())
+            .field("held", &self.held)
+            .field("dtype", &self.dtype())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Everything about a data set that is treated as public: it shapes the model, the sampler and the

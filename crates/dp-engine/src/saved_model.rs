@@ -19,6 +19,8 @@ const VERSION: u32 = 1;
 const LARGEST: u64 = 1 << 24;
 
 /// The contents of a file that [`Model::load`] reads.
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct SavedModel {
     /// Architecture and parameters.
     pub model: Model,
@@ -50,7 +52,7 @@ impl Model {
     /// priors that were taken from the records reveals them.
     ///
     /// # Errors
-    /// [`EngineError::Weights`] with the path if the file cannot be written;
+    /// [`EngineError::Io`] if the file cannot be written;
     /// [`EngineError::InvalidParameter`] if `metadata` has the key `dp-train`.
     ///
     /// **Example**
@@ -89,8 +91,8 @@ impl Model {
     /// The model of a file that [`Self::save`] wrote, with its parameters.
     ///
     /// # Errors
-    /// [`EngineError::Weights`] with the path if the file cannot be read, has no description or one
-    /// of a later version, or if its tensors do not fit the architecture.
+    /// [`EngineError::Io`] if the file cannot be read; [`EngineError::Weights`] with the path if it
+    /// has no description or one of a later version, or if its tensors do not fit the architecture.
     pub fn load(path: &Path, device: &Device) -> Result<SavedModel> {
         let refused = |problem: String| EngineError::weights(path, problem);
         let bytes = read(path)?;

@@ -7,6 +7,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::{EngineError, Result};
 
 /// A fixed number of threads, the caller's among them.
+#[derive(Debug)]
 pub struct Threads {
     count: NonZeroUsize,
     /// All but the caller's; `None` if that is the only one.

@@ -28,7 +28,7 @@ impl Model {
     /// optimiser, thresholds and random streams are not in the file.
     ///
     /// # Errors
-    /// [`EngineError::Weights`] with the path if the file cannot be written.
+    /// [`EngineError::Io`] if the file cannot be written.
     ///
     /// **Example**
     /// ```
@@ -59,7 +59,7 @@ impl Model {
         let bytes = safetensors::serialize(tensors, metadata).map_err(|error| EngineError::weights(path, error))?;
         WholeFile::create(path, Readers::Default)
             .and_then(|file| file.write_bytes(&bytes))
-            .map_err(|error| EngineError::weights(path, error))
+            .map_err(|error| EngineError::io("write", path, error))
     }
 
     /// Overwrites the parameters with the tensors of a file, and returns its metadata.
@@ -70,8 +70,8 @@ impl Model {
     ///
     /// # Errors
     /// [`EngineError::Weights`] with the path and every difference: tensors that are missing,
-    /// unexpected, or of another shape or number type than the model's; also if the file cannot be
-    /// read or is not in the format.
+    /// unexpected, or of another shape or number type than the model's; also if the file is not in
+    /// the format. [`EngineError::Io`] if it cannot be read.
     pub fn load_weights(&self, path: &Path) -> Result<BTreeMap<String, String>> {
         let bytes = read(path)?;
         let file = WeightsFile::new(path, &bytes)?;
@@ -85,7 +85,7 @@ impl Model {
 }
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| EngineError::weights(path, error))
+    std::fs::read(path).map_err(|error| EngineError::io("read", path, error))
 }
 
 /// A file of weights: tensors by name, and what else its header says.

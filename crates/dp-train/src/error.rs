@@ -1,16 +1,19 @@
 //! Errors of training.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use dp_engine::EngineError;
+use dp_engine::{EngineError, TensorError};
 
 use crate::purpose::Purpose;
 
 /// Why a plan was refused or a run stopped.
+///
+/// Under a chain of errors (`source`) nothing is printed twice.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// A setting is out of range.
+    /// A parameter is out of range.
     #[error("{parameter} = {value}: expected {expected}")]
     InvalidParameter {
         /// Name in the configuration.
@@ -38,13 +41,23 @@ pub enum TrainError {
         /// Value it has.
         got: String,
     },
-    /// A checkpoint could not be written or read.
-    #[error("checkpoint {path}: {reason}")]
+    /// A file cannot be read or written.
+    #[error("cannot {action} `{}`", path.display())]
+    Io {
+        /// The action: `read` or `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file is not a checkpoint, is damaged, or is of another version.
+    #[error("checkpoint {}: {problem}", path.display())]
     Checkpoint {
         /// The file.
-        path: String,
+        path: PathBuf,
         /// The defect.
-        reason: String,
+        problem: String,
     },
     /// Two things that must be the same differ in several places.
     #[error("{what}: {}", .differences.join("; "))]
@@ -53,23 +66,6 @@ pub enum TrainError {
         what: String,
         /// One line per difference, with both values.
         differences: Vec<String>,
-    },
-    /// A file of weights cannot be read or written, or is not the model's.
-    #[error("{}: {problem}", path.display())]
-    Weights {
-        /// The file.
-        path: PathBuf,
-        /// The defect; every difference if the file does not fit the model.
-        problem: String,
-    },
-    /// A file of a text encoder is missing or broken, does not fit the others, or gives no features
-    /// of a text.
-    #[error("{}: {problem}", path.display())]
-    Encoder {
-        /// The file.
-        path: PathBuf,
-        /// The defect, and the accepted values.
-        problem: String,
     },
     /// The parameters, or the sum of gradients, are infinite or not a number: the learning rate is
     /// too high.
@@ -106,17 +102,20 @@ pub enum TrainError {
         variant: u16,
     },
     /// A privacy parameter or the ledger was refused.
-    #[error("accounting: {0}")]
+    #[error(transparent)]
     Accounting(#[from] dp_accounting::AccountingError),
     /// The clipping method was refused or failed.
-    #[error("clipping: {0}")]
+    #[error(transparent)]
     Clipping(#[from] dp_clipping::ClipError),
     /// The processes of a run are not all there, or differ.
     #[error("ranks: {0}")]
     Ranks(String),
     /// A tensor operation failed.
-    #[error("tensor: {0}")]
-    Tensor(#[from] candle_core::Error),
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// The engine refused something else: a file of weights, say.
+    #[error(transparent)]
+    Engine(EngineError),
 }
 
 impl From<EngineError> for TrainError {
@@ -126,11 +125,17 @@ impl From<EngineError> for TrainError {
                 Self::InvalidParameter { parameter, value, expected }
             }
             EngineError::Mismatch { what, expected, got } => Self::Mismatch { what, expected, got },
-            EngineError::Weights { path, problem } => Self::Weights { path, problem },
-            EngineError::Encoder { path, problem } => Self::Encoder { path, problem },
+            EngineError::Io { action, path, source } => Self::Io { action, path, source },
             EngineError::Ranks(problem) => Self::Ranks(problem),
             EngineError::Tensor(error) => Self::Tensor(error),
+            other => Self::Engine(other),
         }
+    }
+}
+
+impl From<candle_core::Error> for TrainError {
+    fn from(error: candle_core::Error) -> Self {
+        Self::Tensor(error.into())
     }
 }
 
@@ -139,13 +144,17 @@ impl From<EngineError> for TrainError {
     reason = "values are turned into text at once; `&` at every call says nothing"
 )]
 impl TrainError {
-    /// A setting that is out of range.
+    /// A parameter that is out of range.
     pub fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
         Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
     }
 
-    pub(crate) fn checkpoint(path: &Path, reason: impl ToString) -> Self {
-        Self::Checkpoint { path: path.display().to_string(), reason: reason.to_string() }
+    pub(crate) fn checkpoint(path: &Path, problem: impl ToString) -> Self {
+        Self::Checkpoint { path: path.to_path_buf(), problem: problem.to_string() }
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), source }
     }
 
     /// Two inputs that do not fit each other.
@@ -156,3 +165,75 @@ impl TrainError {
 
 /// `Result` with this crate's error.
 pub type Result<T, E = TrainError> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use dp_accounting::{AccountingError, Delta};
+    use dp_clipping::ClipError;
+
+    use super::*;
+
+    /// Every variant; a new one does not compile until it is here.
+    fn all() -> Vec<TrainError> {
+        let path = PathBuf::from("run.checkpoint");
+        let accounting: AccountingError = Delta::new(2.0).unwrap_err();
+        let all = vec![
+            TrainError::invalid("batches.epochs", 0, "at least 1"),
+            TrainError::Config { line: 3, message: "batches.epochs = 0: expected at least 1".into() },
+            TrainError::mismatch("labels", 2, 3),
+            TrainError::io("write", &path, io::Error::other("disk on fire")),
+            TrainError::checkpoint(&path, "no header"),
+            TrainError::Differences { what: "ranks".into(), differences: vec!["a: 1, 2".into(), "b: 3, 4".into()] },
+            TrainError::Diverged { step: 4 },
+            TrainError::Broken { step: 4 },
+            TrainError::Stopped { steps: 5 },
+            TrainError::StreamInUse { purpose: Purpose::Noise, run: 1, variant: 2 },
+            accounting.into(),
+            ClipError::NotRowMajor.into(),
+            TrainError::Ranks("rank 1 is gone".into()),
+            candle_core::Error::Msg("out of memory".into()).into(),
+            EngineError::Weights { path: "model.safetensors".into(), problem: "no header".into() }.into(),
+        ];
+        for error in &all {
+            match error {
+                TrainError::InvalidParameter { .. }
+                | TrainError::Config { .. }
+                | TrainError::Mismatch { .. }
+                | TrainError::Io { .. }
+                | TrainError::Checkpoint { .. }
+                | TrainError::Differences { .. }
+                | TrainError::Diverged { .. }
+                | TrainError::Broken { .. }
+                | TrainError::Stopped { .. }
+                | TrainError::StreamInUse { .. }
+                | TrainError::Accounting(_)
+                | TrainError::Clipping(_)
+                | TrainError::Ranks(_)
+                | TrainError::Tensor(_)
+                | TrainError::Engine(_) => {}
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_chain_prints_nothing_twice() {
+        let mut with_source = Vec::new();
+        for error in all() {
+            let mut texts = vec![error.to_string()];
+            let mut next = error.source();
+            while let Some(source) = next {
+                assert!(texts.iter().all(|text| !text.contains(&source.to_string())), "{texts:?}: {source}");
+                texts.push(source.to_string());
+                next = source.source();
+            }
+            if texts.len() > 1 {
+                with_source.push(texts.join(" <- "));
+            }
+        }
+        // The cause of a failure of the system is kept, and said once.
+        assert_eq!(with_source, ["cannot write `run.checkpoint` <- disk on fire"]);
+    }
+}

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(missing_debug_implementations)]
 
 pub mod analysis;
 mod checkpoint;
@@ -9,6 +10,7 @@ mod error;
 mod observer;
 mod plan;
 mod purpose;
+mod random_stream;
 mod random_streams;
 mod randomness;
 pub mod ranks;
@@ -16,6 +18,18 @@ mod sampler;
 mod schedule;
 mod stream_state;
 mod trainer;
+
+/// The quantities and ledgers that plans and trainers take and give.
+pub use dp_accounting;
+/// The clipping methods of a [`PrivacyConfig`].
+pub use dp_clipping;
+pub use dp_engine::candle_core;
+/// The version whose generators are taken and given: `dp_train::rand::RngCore`.
+pub use rand;
+/// The version whose generators become a [`RandomStream`].
+pub use rand_chacha;
+/// The version whose `Value` holds the memory of an [`Observer`].
+pub use serde_json;
 
 pub use checkpoint::{CheckpointInterval, Checkpoints};
 pub use device_name::DeviceName;
@@ -32,6 +46,7 @@ pub use error::{Result, TrainError};
 pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, step_query};
 pub use purpose::Purpose;
+pub use random_stream::RandomStream;
 pub use random_streams::{Generators, RandomStreams};
 pub use randomness::Randomness;
 pub use sampler::PoissonSampler;

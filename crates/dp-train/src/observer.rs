@@ -29,7 +29,6 @@ pub struct StepState<'a> {
 ///
 /// Losses, norms and thresholds before noise are **not private**: they are diagnostics of a
 /// research run on data that the reader may see, and must not be released.
-#[derive(Debug)]
 pub struct StepView<'a> {
     /// 0-based.
     pub step: u64,
@@ -49,6 +48,13 @@ pub struct StepView<'a> {
     /// Norm of each group's mean gradient before clipping, where asked for; `None` for a group with
     /// no record in the batch; records whose gradient is not finite do not count.
     pub group_gradient_norms: Option<&'a [Option<f64>]>,
+}
+
+/// The step alone: the rest is not private.
+impl std::fmt::Debug for StepView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StepView").field("step", &self.step).finish_non_exhaustive()
+    }
 }
 
 /// Receives what happens in a run. Nothing it does changes the run.

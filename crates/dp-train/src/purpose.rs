@@ -3,6 +3,7 @@
 /// The purpose of a stream. Each purpose has a separate stream, so that, for example, a method that
 /// draws more count noise trains on the same batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Purpose {
     /// Data sampling and splitting.
     Split,

@@ -1,27 +1,27 @@
 //! The streams of one run, and whether anyone can know them.
 
-use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
 use crate::purpose::Purpose;
+use crate::random_stream::RandomStream;
 use crate::randomness::Randomness;
 use crate::ranks::Collective;
 use crate::stream_state::StreamState;
 
-/// One generator for each purpose of a run; see [`RandomStreams::from_generators`].
+/// One stream for each purpose of a run; see [`RandomStreams::from_generators`].
 #[derive(Debug)]
 pub struct Generators {
     /// Initial parameters.
-    pub initialisation: ChaCha20Rng,
+    pub initialisation: RandomStream,
     /// Poisson batches.
-    pub sampling: ChaCha20Rng,
+    pub sampling: RandomStream,
     /// Gradient noise.
-    pub noise: ChaCha20Rng,
+    pub noise: RandomStream,
     /// Noise of counts.
-    pub counts: ChaCha20Rng,
+    pub counts: RandomStream,
     /// Keys of dropout masks, one per step.
-    pub dropout: ChaCha20Rng,
+    pub dropout: RandomStream,
 }
 
 /// The streams of one training run: initial parameters, batches, gradient noise, noise of counts
@@ -38,16 +38,22 @@ pub struct Generators {
 /// assert!(!Randomness::from_seed(1).streams(0, 0)?.is_private());
 /// # Ok::<(), dp_train::TrainError>(())
 /// ```
-#[derive(Debug)]
 pub struct RandomStreams {
-    pub(crate) initialisation: ChaCha20Rng,
-    pub(crate) sampling: ChaCha20Rng,
-    pub(crate) noise: ChaCha20Rng,
-    pub(crate) counts: ChaCha20Rng,
+    pub(crate) initialisation: RandomStream,
+    pub(crate) sampling: RandomStream,
+    pub(crate) noise: RandomStream,
+    pub(crate) counts: RandomStream,
     /// Keys of dropout masks, one per step.
-    pub(crate) dropout: ChaCha20Rng,
+    pub(crate) dropout: RandomStream,
     /// Whether nobody can know the streams, except perhaps the one of initial parameters.
     pub(crate) is_private: bool,
+}
+
+/// Without keys and positions.
+impl std::fmt::Debug for RandomStreams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RandomStreams").field("is_private", &self.is_private).finish_non_exhaustive()
+    }
 }
 
 impl RandomStreams {
@@ -60,7 +66,9 @@ impl RandomStreams {
         let Generators { initialisation, sampling, noise, counts, dropout } = generators;
         let streams = Self { initialisation, sampling, noise, counts, dropout, is_private };
         let named = streams.named();
-        let same = |a: &ChaCha20Rng, b: &ChaCha20Rng| (a.get_seed(), a.get_stream()) == (b.get_seed(), b.get_stream());
+        let same = |a: &RandomStream, b: &RandomStream| {
+            (a.0.get_seed(), a.0.get_stream()) == (b.0.get_seed(), b.0.get_stream())
+        };
         for (i, (name, one)) in named.iter().enumerate() {
             if let Some((other, _)) = named[..i].iter().find(|(_, other)| same(one, other)) {
                 let got = format!("one generator for {other} and {name}");
@@ -109,9 +117,9 @@ impl RandomStreams {
     pub(crate) fn digest(&self) -> String {
         let mut digest = Sha256::new().chain_update([u8::from(self.is_private)]);
         for (_, rng) in self.named() {
-            digest.update(rng.get_seed());
-            digest.update(rng.get_stream().to_le_bytes());
-            digest.update(rng.get_word_pos().to_le_bytes());
+            digest.update(rng.0.get_seed());
+            digest.update(rng.0.get_stream().to_le_bytes());
+            digest.update(rng.0.get_word_pos().to_le_bytes());
         }
         hex::encode(digest.finalize())
     }
@@ -121,17 +129,17 @@ impl RandomStreams {
     #[must_use]
     pub fn duplicate(&self) -> Self {
         Self {
-            initialisation: self.initialisation.clone(),
-            sampling: self.sampling.clone(),
-            noise: self.noise.clone(),
-            counts: self.counts.clone(),
-            dropout: self.dropout.clone(),
+            initialisation: RandomStream(self.initialisation.0.clone()),
+            sampling: RandomStream(self.sampling.0.clone()),
+            noise: RandomStream(self.noise.0.clone()),
+            counts: RandomStream(self.counts.0.clone()),
+            dropout: RandomStream(self.dropout.0.clone()),
             is_private: self.is_private,
         }
     }
 
     /// Every stream with its name: what a checkpoint keeps.
-    pub(crate) fn named(&self) -> [(&'static str, &ChaCha20Rng); 5] {
+    pub(crate) fn named(&self) -> [(&'static str, &RandomStream); 5] {
         let Self { initialisation, sampling, noise, counts, dropout, is_private: _ } = self;
         [
             ("initialisation", initialisation),
@@ -143,7 +151,7 @@ impl RandomStreams {
     }
 
     /// Every stream with its name, to be restored.
-    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut ChaCha20Rng); 5] {
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut RandomStream); 5] {
         let Self { initialisation, sampling, noise, counts, dropout, is_private: _ } = self;
         [
             ("initialisation", initialisation),
@@ -178,17 +186,18 @@ impl Randomness {
 #[cfg(test)]
 mod tests {
     use rand::{RngCore, SeedableRng};
+    use rand_chacha::ChaCha20Rng;
 
     use super::*;
     use crate::ranks::on_threads;
 
     #[test]
     fn one_generator_is_not_taken_for_two_purposes() {
-        let numbered = |number: u64, position: u128| {
+        let numbered = |number: u64, position: u128| -> RandomStream {
             let mut rng = ChaCha20Rng::from_seed([3; 32]);
             rng.set_stream(number);
             rng.set_word_pos(position);
-            rng
+            rng.into()
         };
         let generators = |numbers: [u64; 5]| Generators {
             initialisation: numbered(numbers[0], 0),

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
 use crate::purpose::Purpose;
+use crate::random_stream::RandomStream;
 
 /// The source of all randomness of a study: one 256-bit ChaCha20 key.
 ///
@@ -46,6 +47,13 @@ pub struct Randomness {
     /// Streams that a private source has handed out, by key and number: one list for the source, its
     /// clones and what derives from it.
     handed_out: Arc<Mutex<HashSet<StreamName>>>,
+}
+
+/// Without the key.
+impl std::fmt::Debug for Randomness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Randomness").field("seed", &self.seed).finish_non_exhaustive()
+    }
 }
 
 /// Key and number of a stream.
@@ -87,7 +95,7 @@ impl Randomness {
     ///
     /// # Errors
     /// [`TrainError::StreamInUse`] if this source is private and has handed the stream out before.
-    pub fn stream(&self, purpose: Purpose, run: u32, variant: u16) -> Result<ChaCha20Rng> {
+    pub fn stream(&self, purpose: Purpose, run: u32, variant: u16) -> Result<RandomStream> {
         let number = (u64::from(run) << 32) | (u64::from(variant) << 8) | purpose as u64;
         if self.is_private() && purpose != Purpose::Initialisation {
             let mut handed_out = self.handed_out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +105,7 @@ impl Randomness {
         }
         let mut rng = ChaCha20Rng::from_seed(self.key);
         rng.set_stream(number);
-        Ok(rng)
+        Ok(rng.into())
     }
 
     /// An independent source with a name: another key, which follows from this one and from nothing

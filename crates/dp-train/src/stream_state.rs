@@ -4,6 +4,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::random_stream::RandomStream;
+
 /// Key and position of a random stream: the secret of the run.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,12 +17,12 @@ pub(crate) struct StreamState {
 }
 
 impl StreamState {
-    pub(crate) fn of(rng: &ChaCha20Rng) -> Self {
+    pub(crate) fn of(RandomStream(rng): &RandomStream) -> Self {
         Self { key: hex::encode(rng.get_seed()), stream: rng.get_stream(), position: rng.get_word_pos().to_string() }
     }
 
     /// The generator at this position.
-    pub(crate) fn generator(&self) -> Result<ChaCha20Rng, String> {
+    pub(crate) fn generator(&self) -> Result<RandomStream, String> {
         let mut key = [0; 32];
         // The key itself must not appear in a message.
         hex::decode_to_slice(&self.key, &mut key).map_err(|_| "a random stream's key is not 64 hexadecimal digits")?;
@@ -31,7 +33,7 @@ impl StreamState {
         let mut rng = ChaCha20Rng::from_seed(key);
         rng.set_stream(self.stream);
         rng.set_word_pos(position);
-        Ok(rng)
+        Ok(RandomStream(rng))
     }
 }
 
@@ -45,10 +47,11 @@ mod tests {
     fn a_stream_continues_at_any_word() {
         let mut rng = ChaCha20Rng::from_seed([3; 32]);
         rng.set_stream(77);
+        let mut rng = RandomStream(rng);
         for drawn in 0..300 {
             let json = serde_json::to_string(&StreamState::of(&rng)).unwrap();
             let mut restored = serde_json::from_str::<StreamState>(&json).unwrap().generator().unwrap();
-            let mut original = rng.clone();
+            let mut original = rng.0.clone();
             for _ in 0..70 {
                 assert_eq!(restored.next_u64(), original.next_u64(), "{drawn} words");
             }

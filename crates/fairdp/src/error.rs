@@ -221,7 +221,7 @@ pub enum FairdpError {
     Accounting(#[from] AccountingError),
     /// A method's settings were refused, or a training run stopped.
     #[error("training: {0}")]
-    Train(#[from] TrainError),
+    Train(#[source] TrainError),
     /// Linear training failed.
     #[error(transparent)]
     Linear(LinearError),
@@ -238,7 +238,7 @@ impl From<LinearError> for FairdpError {
         match error {
             LinearError::State(problem) => Self::file(Path::new("checkpoint.json"), problem),
             LinearError::Accounting(error) => Self::Accounting(error),
-            LinearError::Train(error) => Self::Train(error),
+            LinearError::Train(error) => error.into(),
             LinearError::InvalidParameter { parameter, value, expected } => {
                 Self::Train(TrainError::InvalidParameter { parameter, value, expected })
             }
@@ -250,9 +250,18 @@ impl From<LinearError> for FairdpError {
     }
 }
 
+impl From<TrainError> for FairdpError {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Io { action, path, source } => Self::Io { action, path, source },
+            other => Self::Train(other),
+        }
+    }
+}
+
 impl From<EngineError> for FairdpError {
     fn from(error: EngineError) -> Self {
-        Self::Train(error.into())
+        TrainError::from(error).into()
     }
 }
 

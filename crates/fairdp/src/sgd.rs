@@ -73,11 +73,11 @@ pub(crate) fn train(
         compare(&run.named.event(sigma.times(run.records_per_unit)?, run.n_groups, 1)?, plan.step_event())?;
     }
     let generators = Generators {
-        initialisation: key.draws("initial weights", 0),
-        sampling: key.draws("batches", 0),
-        noise: key.stream("noise of gradients", 0),
-        counts: key.stream("noise of counts", 0),
-        dropout: key.draws("dropout", 0),
+        initialisation: key.draws("initial weights", 0).into(),
+        sampling: key.draws("batches", 0).into(),
+        noise: key.stream("noise of gradients", 0).into(),
+        counts: key.stream("noise of counts", 0).into(),
+        dropout: key.draws("dropout", 0).into(),
     };
     let streams = RandomStreams::from_generators(generators, key.drawn().seed.is_none())?;
     // A CUDA device is driven by one thread.

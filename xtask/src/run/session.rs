@@ -7,10 +7,9 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use dp_accounting::Ledger;
 use dp_train::ranks::Collective;
-use dp_train::{Purpose, RandomStreams, Randomness};
+use dp_train::{Purpose, RandomStream, RandomStreams, Randomness};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
-use rand_chacha::ChaCha20Rng;
 use run_records::ledger::refuse_other;
 use run_records::output::Output;
 use run_records::rank_records::{self, RankRecords};
@@ -214,17 +213,17 @@ impl Session {
     }
 
     /// The stream that an analysis of one run draws from.
-    pub(crate) fn analysis_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+    pub(crate) fn analysis_stream(&self, key: &RunKey) -> anyhow::Result<RandomStream> {
         Ok(self.secret.derived(&self.name(key)).stream(Purpose::Analysis, index(key)?, 0)?)
     }
 
     /// The stream of the releases before a training.
-    pub(crate) fn conditioning_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+    pub(crate) fn conditioning_stream(&self, key: &RunKey) -> anyhow::Result<RandomStream> {
         Ok(self.secret.derived(&self.name(key)).stream(Purpose::Conditioning, index(key)?, 0)?)
     }
 
     /// The stream that a search draws from: number and points of its trials, noise of their scores.
-    pub(crate) fn search_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+    pub(crate) fn search_stream(&self, key: &RunKey) -> anyhow::Result<RandomStream> {
         let search = self.secret.derived(&self.name(key)).derived("search");
         Ok(search.stream(Purpose::Counts, index(key)?, 0)?)
     }

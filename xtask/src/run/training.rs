@@ -78,8 +78,10 @@ pub(crate) fn train<'a>(
         if path.exists() {
             match trainer.restore_checkpoint(path) {
                 Ok(()) => {}
-                Err(error @ (TrainError::Checkpoint { .. } | TrainError::Differences { .. })) => {
-                    say!("A run begins anew: {error}")?;
+                Err(
+                    error @ (TrainError::Io { .. } | TrainError::Checkpoint { .. } | TrainError::Differences { .. }),
+                ) => {
+                    say!("A run begins anew: {:#}", anyhow::Error::from(error))?;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -78,6 +78,20 @@ pub struct Neighbours<'a> {
     pub ranks: NonZeroUsize,
 }
 
+/// Without parameters, counts and the batch.
+impl std::fmt::Debug for Neighbours<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Neighbours")
+            .field("plan", &self.plan)
+            .field("records", &self.records)
+            .field("record", &self.record)
+            .field("execution", &self.execution)
+            .field("otherwise", &self.otherwise)
+            .field("ranks", &self.ranks)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A step with the record, with the record not drawn, and with the record blanked.
 type Steps = [Result<BeforeNoise>; 3];
 

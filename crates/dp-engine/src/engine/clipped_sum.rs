@@ -31,6 +31,16 @@ pub struct ClippedSum {
     division: Division,
 }
 
+/// Without the sum, which has no noise yet.
+impl std::fmt::Debug for ClippedSum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClippedSum")
+            .field("threads", &self.parts.len())
+            .field("grid", &self.grid)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The way in which ranks add up their sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reduction {

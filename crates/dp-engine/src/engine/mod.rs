@@ -68,6 +68,17 @@ pub struct Engine {
     sum: Option<WeightedSum>,
 }
 
+/// Without what the batch left in buffers.
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("model", self.model())
+            .field("loss", self.first().loss())
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Engine {
     /// Builds the model that fits the records, with all parameters zero, computing in the records'
     /// number type.

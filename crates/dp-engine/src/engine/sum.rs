@@ -12,6 +12,13 @@ pub struct WeightedSum {
     parts: Vec<ThreadVector>,
 }
 
+/// Without the sum, which has no noise yet.
+impl std::fmt::Debug for WeightedSum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WeightedSum").field("threads", &self.parts.len()).finish_non_exhaustive()
+    }
+}
+
 struct ThreadVector {
     vector: ParameterVector,
     /// Whether the vector is part of the sum; else what is in it is of the past.

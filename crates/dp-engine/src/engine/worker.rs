@@ -68,6 +68,10 @@ impl Worker {
         &self.model
     }
 
+    pub(super) fn loss(&self) -> &Loss {
+        &self.loss
+    }
+
     pub(super) fn network(&self) -> &Network {
         &self.network
     }

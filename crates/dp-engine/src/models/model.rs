@@ -74,7 +74,7 @@ impl Model {
     /// # Errors
     /// [`EngineError::Tensor`] if the device fails.
     pub fn initialise(&self, rng: &mut dyn CryptoRng) -> Result<()> {
-        Ok(self.parameters.initialise(rng)?)
+        self.parameters.initialise(rng)
     }
 
     /// The parameters.

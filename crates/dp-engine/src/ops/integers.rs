@@ -109,6 +109,18 @@ pub enum Summand<'a> {
     InPlace,
 }
 
+/// Lengths, and no value.
+impl std::fmt::Debug for Summand<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integers(integers) => write!(f, "Integers([{}])", integers.len()),
+            Self::Vector(vector) => write!(f, "Vector({:?})", vector.dims()),
+            Self::Words(words) => write!(f, "Words([{}])", words.len()),
+            Self::InPlace => f.write_str("InPlace"),
+        }
+    }
+}
+
 /// How integers become a gradient.
 pub struct FromIntegers<'a> {
     /// The step of the integers: a power of two.
@@ -121,6 +133,19 @@ pub struct FromIntegers<'a> {
     pub normaliser: f64,
     /// Who works on it.
     pub threads: &'a Threads,
+}
+
+/// Without the key of the noise.
+impl std::fmt::Debug for FromIntegers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { grid, start, noise: _, normaliser, threads } = self;
+        f.debug_struct("FromIntegers")
+            .field("grid", grid)
+            .field("start", start)
+            .field("normaliser", normaliser)
+            .field("threads", threads)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Values that go through all stages before the next ones: they stay in the first-level cache.

@@ -32,6 +32,13 @@ pub struct Matrix<'a, T> {
     column_stride: usize,
 }
 
+/// The shape, and no value.
+impl<T> std::fmt::Debug for Matrix<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Matrix({} × {})", self.rows, self.columns)
+    }
+}
+
 impl<'a, T: Element> Matrix<'a, T> {
     fn new(tensor: (&'a CpuStorage, &Layout), operand: Operand) -> Result<Self> {
         let (rows, columns) = rows_and_columns(tensor.1)?;

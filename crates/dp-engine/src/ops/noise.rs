@@ -22,6 +22,19 @@ pub struct Privatise<'a> {
     pub threads: &'a Threads,
 }
 
+/// Without the key of the noise.
+impl std::fmt::Debug for Privatise<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { noise, source, normaliser, threads } = self;
+        f.debug_struct("Privatise")
+            .field("has_noise", &noise.is_some())
+            .field("source", source)
+            .field("normaliser", normaliser)
+            .field("threads", threads)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Values that go through all stages before the next ones: they stay in the first-level cache.
 const AT_ONCE: usize = 16 * BLOCK;
 /// Values below which one thread does it all.

@@ -14,6 +14,7 @@ use crate::threads::Threads;
 /// An optimiser at work: its rule, and the moments it keeps between steps.
 ///
 /// **Shapes.** Every moment has the layout of the parameters.
+#[derive(Debug)]
 pub struct Optimiser {
     config: OptimiserConfig,
     moments: Vec<ParameterVector>,

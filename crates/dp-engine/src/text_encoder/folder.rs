@@ -14,9 +14,9 @@ pub(super) const WEIGHTS: &str = "model.safetensors";
 pub(super) fn read(folder: &Path) -> Result<[Vec<u8>; 3]> {
     let file = |name: &str| {
         let path = folder.join(name);
-        fs::read(&path).map_err(|error| {
-            let problem = if error.kind() == ErrorKind::NotFound { missing() } else { error.to_string() };
-            EngineError::Encoder { path, problem }
+        fs::read(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => EngineError::Encoder { path, problem: missing() },
+            _ => EngineError::io("read", &path, error),
         })
     };
     Ok([file(CONFIG)?, file(TOKENIZER)?, file(WEIGHTS)?])

@@ -58,6 +58,16 @@ pub struct TextEncoder {
     pooler: Option<Linear>,
 }
 
+impl std::fmt::Debug for TextEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TextEncoder")
+            .field("folder", &self.folder)
+            .field("family", &self.family)
+            .field("n_features", &self.n_features)
+            .finish_non_exhaustive()
+    }
+}
+
 impl TextEncoder {
     /// Reads `config.json`, `tokenizer.json` and `model.safetensors`, as `save_pretrained` of
     /// Python's `transformers` writes them.

@@ -43,6 +43,13 @@ pub struct Analyser<'a> {
     workers: Vec<Worker>,
 }
 
+/// Without records and key.
+impl std::fmt::Debug for Analyser<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Analyser").field("workers", &self.workers.len()).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Analyser<'a> {
     /// An analyser of runs of this plan on these records. The analyser draws its key from `rng`.
     ///

@@ -55,6 +55,12 @@ pub struct Curvature {
     origin: Vec<f64>,
 }
 
+impl std::fmt::Debug for Curvature {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Curvature").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
 /// Largest eigenvalue of a Hessian, as far as power iteration got.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Eigenvalue {

@@ -5,7 +5,8 @@ use super::decomposition::StepDecomposition;
 use crate::error::Result;
 use crate::observer::{Observer, StepState};
 
-/// Takes every so-manieth step of a run apart, the first one included, without changing the run.
+/// Takes every `every`-th step of a run apart, the first one included, without changing the run.
+#[derive(Debug)]
 pub struct DecompositionObserver<'a> {
     analyser: Analyser<'a>,
     every: u64,

@@ -116,7 +116,7 @@ impl Trainer<'_> {
     /// [memory](crate::Observer::memory) of its observer, too; this one holds none.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`] if the file cannot be written.
+    /// [`TrainError::Io`] if the file cannot be written.
     pub fn save_checkpoint(&mut self, path: &Path) -> Result<()> {
         self.save_with(path, Value::Null)
     }
@@ -157,7 +157,7 @@ impl Trainer<'_> {
         let bytes = file.to_bytes(&header)?;
         WholeFile::create(path, Readers::Owner)
             .and_then(|file| file.write_bytes(&bytes))
-            .map_err(|error| TrainError::checkpoint(path, error))
+            .map_err(|error| TrainError::io("write", path, error))
     }
 
     /// Continues from a checkpoint of the same run: same configuration, public facts, conditions,
@@ -176,7 +176,8 @@ impl Trainer<'_> {
     /// had kept until then is handed to the observer of the next [`Self::run`].
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`] if the file cannot be read, is damaged or has another version;
+    /// [`TrainError::Io`] if the file cannot be read; [`TrainError::Checkpoint`] if it is damaged or
+    /// has another version;
     /// [`TrainError::Differences`] listing every difference between the checkpoint and this run:
     /// configuration, public facts, conditions of the guarantee, records (by digest), execution,
     /// ledger. The trainer is then
@@ -185,7 +186,7 @@ impl Trainer<'_> {
         let refuse = |reason: String| TrainError::checkpoint(path, reason);
         let ranks = self.execution.ranks.clone();
         let bytes = if ranks.rank() == 0 {
-            std::fs::read(path).map_err(|error| refuse(error.to_string()))?
+            std::fs::read(path).map_err(|error| TrainError::io("read", path, error))?
         } else {
             Vec::new()
         };

@@ -87,7 +87,7 @@ impl<'a> Trainer<'a> {
     /// The gradient of a step whose noise an audit makes.
     pub(super) fn privatise_by_hook(&mut self, std: f64) -> Result<()> {
         let exact = self.exact_sum()?;
-        let (n_ranks, rng) = (self.execution.ranks.size(), &mut self.streams.noise);
+        let (n_ranks, rng) = (self.execution.ranks.size(), &mut self.streams.noise.0);
         let noisy = hook::ask(|other| Some(other.noisy(&exact, std, n_ranks, rng))).unwrap_or_default();
         let normaliser = self.plan.expected_batch_size();
         let gradient: Vec<f64> = noisy.into_iter().map(|value| f64::from(value) / normaliser).collect();

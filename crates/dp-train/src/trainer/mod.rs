@@ -130,6 +130,19 @@ pub struct Trainer<'a> {
     pub(crate) is_broken: bool,
 }
 
+/// What is public of a run: no counter but the steps, no stream, no parameter.
+impl std::fmt::Debug for Trainer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trainer")
+            .field("plan", &self.plan)
+            .field("records", &self.records)
+            .field("engine", &self.engine)
+            .field("execution", &self.execution)
+            .field("steps", &self.counts.steps)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The draw of a batch, and its division into blocks and micro-batches.
 struct Batching {
     sampler: PoissonSampler,
@@ -285,7 +298,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`TrainError::Mismatch`] if the plan stops early and there are no validation records;
     /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch;
-    /// [`TrainError::Checkpoint`] if one cannot be written; the errors of [`Self::step`].
+    /// [`TrainError::Io`] if a checkpoint cannot be written; the errors of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
         self.advance(self.plan.config().batches.steps, observer)
     }
