@@ -14,6 +14,7 @@ use strum::IntoStaticStr;
 /// A fault of an engine whose sums move by more than is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Fault {
     /// Scales do not follow from norms: every gradient is scaled as a small one.
     NoCap,

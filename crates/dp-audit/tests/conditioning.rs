@@ -5,12 +5,11 @@
 use std::num::NonZeroUsize;
 
 use dp_accounting::{Ledger, NeighbouringRelation, NoiseMultiplier};
-use rand_chacha::ChaCha20Rng;
 
 use dp_audit::privacy::mu_of_many_runs;
 use dp_linear::conditioning::{Conditioning, ConditioningConfig};
 use dp_linear::{ClassCounts, unit_rows};
-use dp_train::{Purpose, Randomness};
+use dp_train::{Purpose, RandomStream, Randomness};
 
 const N_FEATURES: usize = 3;
 /// Blanked records beside the canary: the attacker knows all of them.
@@ -24,7 +23,7 @@ type Noise = [f64; 3];
 
 /// The logarithm of how much likelier mean, covariance and counts are with the canary than without,
 /// up to a constant: the best test there is.
-fn evidence(noise: Noise, is_there: bool, rng: &mut ChaCha20Rng) -> f64 {
+fn evidence(noise: Noise, is_there: bool, rng: &mut RandomStream) -> f64 {
     let [mean, covariance, counts] = noise.map(|sigma| NoiseMultiplier::new(sigma).unwrap());
     let config = ConditioningConfig { mean: Some(mean), covariance: Some(covariance), ..ConditioningConfig::default() };
     let mut canary = [0.6, -0.64, 0.48_f32];

@@ -1,7 +1,7 @@
 //! Multiples of a public step, on which sums over records are exact.
 
 use dp_clipping::noise::StepNoise;
-use rand_chacha::ChaCha20Rng;
+use rand::CryptoRng;
 
 use crate::error::{EngineError, Result};
 
@@ -91,7 +91,7 @@ impl Grid {
     ///
     /// **Guarantee.** The noise is exactly rounded to a public grid: post-processing of the Gaussian
     /// mechanism on real numbers, with nothing left over for rounding.
-    pub fn release(self, mut sum: Vec<f64>, std: f64, rng: &mut ChaCha20Rng) -> Vec<f64> {
+    pub fn release(self, mut sum: Vec<f64>, std: f64, rng: &mut dyn CryptoRng) -> Vec<f64> {
         StepNoise::draw(rng, std / self.step).add_f64(0, &mut sum);
         for value in &mut sum {
             *value *= self.step;

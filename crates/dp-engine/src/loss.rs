@@ -33,6 +33,7 @@ use crate::ops;
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Loss {
     /// `−ln softmax(z)[y]` over one logit per class.
     SoftmaxCrossEntropy,

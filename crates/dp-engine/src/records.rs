@@ -75,8 +75,9 @@ impl Records {
     /// to a step, and is counted.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`] if lengths do not fit, or a label or group is out of range (the
-    /// message names the record).
+    /// [`EngineError::InvalidParameter`] if there are no records, no inputs, or `dtype` is another
+    /// one; [`EngineError::Mismatch`] if lengths do not fit, or a label or group is out of range
+    /// (the message names the record).
     pub fn new(
         features: &[f32],
         labels: &[u32],
@@ -107,6 +108,12 @@ impl Records {
         device: &Device,
     ) -> Result<Self> {
         let PublicFacts { n_inputs, n_classes, n_groups, .. } = facts;
+        for (parameter, value) in [("n_records", facts.n_records), ("n_inputs", n_inputs)] {
+            if value == 0 {
+                return Err(EngineError::invalid(parameter, value, "at least 1"));
+            }
+        }
+        check_dtype(dtype)?;
         if held.start > held.end || held.end > facts.n_records {
             let expected = format!("a part of 0..{}", facts.n_records);
             return Err(EngineError::mismatch("records of a rank", expected, format!("{held:?}")));
@@ -138,12 +145,13 @@ impl Records {
     /// set in `F32` can be analysed in `F64`.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`] if a row is out of range; [`EngineError::Tensor`] if the device
-    /// fails.
+    /// [`EngineError::Mismatch`] if a row is out of range; [`EngineError::InvalidParameter`] if
+    /// `dtype` is neither `F32` nor `F64`; [`EngineError::Tensor`] if the device fails.
     pub fn select(&self, rows: &[usize], dtype: DType) -> Result<Self> {
         if let Some(&row) = rows.iter().find(|row| !self.held.contains(row)) {
             return Err(EngineError::mismatch("row of a record", format!("{:?}", self.held), row));
         }
+        check_dtype(dtype)?;
         // Room for one, if there is none: CUDA has no memory of size 0.
         let shape = (rows.len().max(1), self.facts().n_inputs);
         let features = Tensor::zeros(shape, self.dtype(), self.features.device())?;
@@ -357,6 +365,14 @@ impl Records {
     }
 }
 
+/// An error for number types that the engine does not compute in.
+fn check_dtype(dtype: DType) -> Result<()> {
+    match dtype {
+        DType::F32 | DType::F64 => Ok(()),
+        other => Err(EngineError::invalid("dtype", other.as_str(), "f32 or f64")),
+    }
+}
+
 /// The features of a record, `[inputs]`.
 fn values_of(features: &Tensor, place: usize) -> Result<Vec<f64>> {
     // Every single-precision number is a double-precision number, and back.
@@ -368,4 +384,30 @@ fn hash_features(features: &Tensor, place: usize, hasher: &mut Sha256) -> Result
         hasher.update(value.to_le_bytes());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_fail_later_are_refused() {
+        let facts = PublicFacts { n_records: 2, n_inputs: 1, n_classes: 2, n_groups: 1 };
+        let error = |facts: PublicFacts, dtype| {
+            let n = facts.n_records;
+            let features = vec![0.5; n * facts.n_inputs];
+            Records::new(&features, &vec![0; n], &vec![0; n], facts, dtype, &Device::Cpu).unwrap_err()
+        };
+        insta::assert_snapshot!(error(PublicFacts { n_records: 0, ..facts }, DType::F32), @"n_records = 0: expected at least 1");
+        insta::assert_snapshot!(error(PublicFacts { n_inputs: 0, ..facts }, DType::F32), @"n_inputs = 0: expected at least 1");
+        insta::assert_snapshot!(error(facts, DType::BF16), @"dtype = bf16: expected f32 or f64");
+        insta::assert_snapshot!(error(facts, DType::U8), @"dtype = u8: expected f32 or f64");
+    }
+
+    #[test]
+    fn debug_shows_no_record() {
+        let facts = PublicFacts { n_records: 2, n_inputs: 1, n_classes: 2, n_groups: 1 };
+        let records = Records::new(&[0.5, 1.5], &[0, 1], &[0, 0], facts, DType::F32, &Device::Cpu).unwrap();
+        insta::assert_snapshot!(format!("{records:?}"), @"Records { facts: PublicFacts { n_records: 2, n_inputs: 1, n_classes: 2, n_groups: 1 }, held: 0..2, dtype: F32, .. }");
+    }
 }

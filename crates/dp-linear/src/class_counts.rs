@@ -2,7 +2,7 @@
 
 use dp_accounting::{Ledger, NoiseMultiplier};
 use dp_engine::Grid;
-use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::CryptoRng;
 
 use crate::error::{LinearError, Result};
 use crate::release::record;
@@ -29,7 +29,7 @@ impl ClassCounts {
         labels: &[u32],
         n_classes: usize,
         noise_multiplier: NoiseMultiplier,
-        rng: &mut ChaCha20Rng,
+        rng: &mut dyn CryptoRng,
         ledger: &mut Ledger,
     ) -> Result<Self> {
         if n_classes < 2 {
@@ -50,7 +50,7 @@ impl ClassCounts {
         grid: Grid,
         noise_multiplier: NoiseMultiplier,
         records_per_unit: u64,
-        rng: &mut ChaCha20Rng,
+        rng: &mut dyn CryptoRng,
     ) -> Self {
         let std = noise_multiplier.get() * records_per_unit as f64;
         Self { counts: grid.release(exact, std, rng), std }

@@ -2,7 +2,7 @@
 
 use dp_accounting::{Ledger, NoiseMultiplier};
 use dp_engine::Grid;
-use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 
 use crate::class_counts::{ClassCounts, count_labels};
@@ -58,7 +58,7 @@ impl RecallBiases {
         logits: &[f64],
         labels: &[u32],
         counts: &ClassCounts,
-        rng: &mut ChaCha20Rng,
+        rng: &mut dyn CryptoRng,
         ledger: &mut Ledger,
     ) -> Result<Self> {
         let n_classes = counts.counts().len();

@@ -4,7 +4,7 @@ use dp_accounting::{Delta, DpEvent, Epsilon, Ledger, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_engine::{Engine, Loss, ModelConfig, OptimiserConfig, PublicFacts, Records};
 use dp_train::{BatchPlan, LearningRate, Plan, PrivacyConfig, TrainConfig};
-use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::CryptoRng;
 
 use crate::budget::GaussianBudget;
 use crate::class_counts::ClassCounts;
@@ -91,7 +91,7 @@ impl Releases {
         train: &Records,
         records_at_once: usize,
         counts: Option<&ClassCounts>,
-        rng: &mut ChaCha20Rng,
+        rng: &mut dyn CryptoRng,
     ) -> Result<()> {
         let (Some(config), Some(counts)) = (&self.recall, counts) else { return Ok(()) };
         let logits = engine.evaluate(train, records_at_once)?.logits;
@@ -162,7 +162,7 @@ impl Recipe {
             ..TrainConfig::new(
                 model,
                 Loss::SoftmaxCrossEntropy,
-                BatchPlan::exact(n_records, n_records, STEPS)?,
+                BatchPlan::exact(facts, n_records, STEPS)?,
                 LearningRate::Cosine { first, last: 0.0 },
             )
         };

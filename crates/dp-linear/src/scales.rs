@@ -2,7 +2,7 @@
 
 use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
-use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::CryptoRng;
 
 use crate::error::Result;
 use crate::exact::sum_rows;
@@ -49,7 +49,7 @@ impl Scales {
         facts: FeatureFacts,
         noise_multiplier: NoiseMultiplier,
         records_per_unit: f64,
-        rng: &mut ChaCha20Rng,
+        rng: &mut dyn CryptoRng,
     ) -> Result<Self> {
         let (constant, value) = facts.constant;
         let grid = Grid::for_values(facts.squares, rows.len());

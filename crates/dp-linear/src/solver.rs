@@ -22,7 +22,7 @@
 use std::ops::Range;
 
 use dp_engine::Grid;
-use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::CryptoRng;
 
 use crate::class_counts::ClassCounts;
 use crate::descent::{self, State};
@@ -39,7 +39,7 @@ fn class_counts(
     rows: &impl RowSource,
     n_classes: usize,
     settings: &Settings,
-    rng: &mut ChaCha20Rng,
+    rng: &mut dyn CryptoRng,
 ) -> Result<ClassCounts> {
     let is_weighted = rows.is_weighted();
     let grid = if is_weighted { Grid::for_values(1.0, rows.len()) } else { Grid::for_counts() };

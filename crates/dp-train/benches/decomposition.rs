@@ -48,7 +48,7 @@ fn records(setting: &Setting) -> Records {
 fn plan(setting: &Setting, records: &Records) -> Plan {
     let clipping =
         registry::find("dpsgd").unwrap().config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() }).unwrap();
-    let batches = BatchPlan::loader(records.len(), 256, 20).unwrap();
+    let batches = BatchPlan::loader(records.facts(), 256, 20).unwrap();
     let rate = LearningRate::Constant(0.01);
     let config = TrainConfig {
         privacy: Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0).unwrap(), Delta::new(1e-6).unwrap())),

@@ -33,7 +33,7 @@ fn plan(model: ModelConfig, records: &Records, method: Option<&str>) -> Plan {
         let clipping = registry::find(name).unwrap().config(&params).unwrap();
         PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0).unwrap(), Delta::new(1e-6).unwrap())
     });
-    let batches = BatchPlan::exact(records.len(), BATCH, 1_000).unwrap();
+    let batches = BatchPlan::exact(records.facts(), BATCH, 1_000).unwrap();
     let config = TrainConfig {
         privacy,
         ..TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, LearningRate::Constant(0.01))

@@ -13,7 +13,6 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{Read, Write};
 
-use dp_accounting::Statement;
 use dp_train::{
     DType, Device, Execution, Model, Plan, PublicFacts, Randomness, Records, TrainConfig, Trainer, Unobserved,
 };
@@ -85,7 +84,7 @@ fn read(csv: impl Read) -> Outcome<[Encoded; 2]> {
 }
 
 /// Older people who work longer earn more, and farmers less.
-fn generated() -> Vec<u8> {
+pub(crate) fn generated() -> Vec<u8> {
     let mut csv = b"age,hours,job,sex,income\n".to_vec();
     for i in 0..10_000_usize {
         let (age, hours, job) = (17 + i * 7 % 73, i * 13 % 80, i * 11 % 3);
@@ -96,10 +95,14 @@ fn generated() -> Vec<u8> {
 }
 
 fn main() -> Outcome<()> {
-    let csv: Box<dyn Read> = match std::env::args().nth(1) {
-        Some(path) => Box::new(File::open(path)?),
-        None => Box::new(std::io::Cursor::new(generated())),
-    };
+    match std::env::args().nth(1) {
+        Some(path) => on(File::open(path)?),
+        None => on(generated().as_slice()),
+    }
+}
+
+/// Everything, on this table.
+pub(crate) fn on(csv: impl Read) -> Outcome<()> {
     let [train, test] = read(csv)?;
     let train = train.records()?;
 
@@ -110,8 +113,7 @@ fn main() -> Outcome<()> {
 
     // What it cost, for whom, under which conditions.
     let privacy = plan.config().privacy.as_ref().ok_or("no [privacy]")?;
-    let scope = trainer.scope("one person's record").ok_or("a method without a guarantee")?;
-    let statement = Statement::new(trainer.ledger(), privacy.delta, scope)?;
+    let statement = trainer.statement("one person's record", privacy.delta)?;
     println!("{statement}\n");
     assert!(statement.epsilon.epsilon().get() <= 1.0);
 

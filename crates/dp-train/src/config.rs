@@ -199,12 +199,12 @@ fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
         // An epoch is as many records as there are, on average.
         (Some(steps), None) => (steps, ((steps as f64 * sampling_rate.get()).round() as u64).clamp(1, steps.max(1))),
         (None, Some(epochs)) => match batches.expected_size {
-            Some(size) => (BatchPlan::exact(n, size, epochs)?.steps, epochs),
+            Some(size) => (BatchPlan::exact(facts, size, epochs)?.steps, epochs),
             None => (steps_at(sampling_rate, epochs)?, epochs),
         },
         (None, None) => return Err(one_of("batches", "neither", "epochs and steps, or both")),
     };
-    Ok(BatchPlan { sampling_rate, steps, epochs })
+    Ok(BatchPlan::new(sampling_rate, steps, epochs))
 }
 
 /// Steps of `epochs` epochs. An epoch draws on average as many records as there are.

@@ -30,6 +30,7 @@ pub struct EarlyStopping {
 /// The figure on the validation records that an epoch is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum StoppingCriterion {
     /// Mean loss, in nats.
     #[default]

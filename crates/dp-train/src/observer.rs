@@ -29,6 +29,8 @@ pub struct StepState<'a> {
 ///
 /// Losses, norms and thresholds before noise are **not private**: they are diagnostics of a
 /// research run on data that the reader may see, and must not be released.
+#[derive(Default)]
+#[non_exhaustive]
 pub struct StepView<'a> {
     /// 0-based.
     pub step: u64,
@@ -74,12 +76,10 @@ impl std::fmt::Debug for StepView<'_> {
 /// }
 ///
 /// let mut means = MeanLosses(Vec::new());
-/// let step = |losses| StepView {
-///     step: 0, groups: &[0, 0], losses, norms: &[], scales: &[], thresholds: &[], group_bounds: &[],
-///     group_gradient_norms: None,
-/// };
-/// means.on_step(&step(&[1.0, 2.0]));
-/// means.on_step(&step(&[]));
+/// let mut step = StepView::default();
+/// step.losses = &[1.0, 2.0];
+/// means.on_step(&step);
+/// means.on_step(&StepView::default());
 /// assert_eq!(means.0, [Some(1.5), None]);
 /// ```
 pub trait Observer {

@@ -21,10 +21,11 @@ use crate::trainer::{adds_noise, check_coupling};
 ///
 /// **Example**
 /// ```
-/// use dp_train::BatchPlan;
+/// use dp_train::{BatchPlan, PublicFacts};
 /// // 28,000 records, batches of 256, 20 epochs: Xu's T = ⌊20 · 28,000/256⌋, Opacus's 20 · ⌈28,000/256⌉.
-/// assert_eq!(BatchPlan::exact(28_000, 256, 20)?.steps, 2_187);
-/// let loader = BatchPlan::loader(28_000, 256, 20)?;
+/// let facts = PublicFacts { n_records: 28_000, n_inputs: 40, n_classes: 2, n_groups: 2 };
+/// assert_eq!(BatchPlan::exact(facts, 256, 20)?.steps, 2_187);
+/// let loader = BatchPlan::loader(facts, 256, 20)?;
 /// assert_eq!((loader.steps, loader.sampling_rate.get()), (2_200, 1.0 / 110.0));
 /// # Ok::<(), dp_train::TrainError>(())
 /// ```
@@ -36,9 +37,17 @@ pub struct BatchPlan {
     pub steps: u64,
     /// Epochs the steps are reported in, at most one per step; they change nothing else.
     pub epochs: u64,
+    /// The number of records that rate and steps were worked out for, if they were.
+    #[serde(skip)]
+    n_records: Option<usize>,
 }
 
 impl BatchPlan {
+    /// Batches at this rate, for data of any size.
+    pub fn new(sampling_rate: SamplingRate, steps: u64, epochs: u64) -> Self {
+        Self { sampling_rate, steps, epochs, n_records: None }
+    }
+
     /// `q = b/n` and `T = ⌊epochs · n/b⌋`: an epoch is `n` records on average.
     ///
     /// **Source.** Xu 2021, whose ε follows from it. Xu trains on batches of exactly `b`; here `b`
@@ -47,13 +56,12 @@ impl BatchPlan {
     /// # Errors
     /// [`TrainError::InvalidParameter`] if the batch is larger than the data, anything is 0, or there
     /// are more steps than 64 bits count.
-    pub fn exact(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
+    pub fn exact(facts: PublicFacts, batch_size: usize, epochs: u64) -> Result<Self> {
+        let n_records = facts.n_records;
         check_sizes(n_records, batch_size, epochs)?;
-        Ok(Self {
-            sampling_rate: SamplingRate::new(batch_size as f64 / n_records as f64)?,
-            steps: steps_of(epochs, n_records, batch_size)?,
-            epochs,
-        })
+        let sampling_rate = SamplingRate::new(batch_size as f64 / n_records as f64)?;
+        let steps = steps_of(epochs, n_records, batch_size)?;
+        Ok(Self { n_records: Some(n_records), ..Self::new(sampling_rate, steps, epochs) })
     }
 
     /// `q = 1/⌈n/b⌉` and `T = epochs · ⌈n/b⌉`: an epoch is as many batches as a data loader has.
@@ -64,11 +72,13 @@ impl BatchPlan {
     /// # Errors
     /// [`TrainError::InvalidParameter`] if the batch is larger than the data, anything is 0, or there
     /// are more steps than 64 bits count.
-    pub fn loader(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
+    pub fn loader(facts: PublicFacts, batch_size: usize, epochs: u64) -> Result<Self> {
+        let n_records = facts.n_records;
         check_sizes(n_records, batch_size, epochs)?;
         let length = n_records.div_ceil(batch_size);
         let steps = steps_of(epochs, length, 1)?;
-        Ok(Self { sampling_rate: SamplingRate::new(1.0 / length as f64)?, steps, epochs })
+        let sampling_rate = SamplingRate::new(1.0 / length as f64)?;
+        Ok(Self { n_records: Some(n_records), ..Self::new(sampling_rate, steps, epochs) })
     }
 
     /// The epoch (1-based) that ends with this 0-based step, if one does.
@@ -201,13 +211,14 @@ impl TrainConfig {
 /// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 ///
 /// let clipping = registry::find("dpsgd-global-adapt")?.default_config();
-/// let batches = BatchPlan::exact(10_000, 250, 4)?;
+/// let facts = PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 };
+/// let batches = BatchPlan::exact(facts, 250, 4)?;
 /// let config = TrainConfig {
 ///     l2: 0.01,
 ///     privacy: Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-6)?)),
 ///     ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::InverseSqrtSteps)
 /// };
-/// let plan = Plan::new(config, PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 })?;
+/// let plan = Plan::new(config, facts)?;
 /// assert_eq!(plan.expected_batch_size(), 250.0);
 /// // Gradient and count of a step are one sampled query.
 /// assert_eq!(plan.count_noise_multipliers(), [10.0]);
@@ -237,6 +248,7 @@ impl Plan {
     /// Checks the configuration and derives the event of a step from it.
     ///
     /// # Errors
+    /// [`TrainError::Mismatch`] if the batches were planned for another number of records;
     /// [`TrainError::InvalidParameter`] if a setting is out of range, if δ is 1/n or more (such a δ
     /// allows a mechanism that publishes a random record) and not allowed, if a guarantee is
     /// required of a method that has none, or if FairLens is asked for with what it is not defined
@@ -246,6 +258,9 @@ impl Plan {
         let rate = config.batches.sampling_rate;
         if facts.n_records == 0 {
             return Err(TrainError::invalid("n_records", 0, "at least 1"));
+        }
+        if let Some(n_records) = config.batches.n_records.filter(|&n_records| n_records != facts.n_records) {
+            return Err(TrainError::mismatch("records that the batches were planned for", facts.n_records, n_records));
         }
         if config.batches.steps == 0 {
             return Err(TrainError::invalid("batches.steps", 0, "at least 1"));
@@ -295,12 +310,12 @@ impl Plan {
     ///
     /// let clipping = registry::find("dpsgd")?.default_config();
     /// let privacy = PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-5)?);
-    /// let batches = BatchPlan::exact(10_000, 250, 20)?;
+    /// let facts = PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 };
+    /// let batches = BatchPlan::exact(facts, 250, 20)?;
     /// let config = TrainConfig {
     ///     privacy: Some(privacy),
     ///     ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::Constant(0.1))
     /// };
-    /// let facts = PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 };
     /// let plan = Plan::calibrated(config, facts, Epsilon::new(2.0)?, PldAccountant::new(Plan::RELATION), None)?;
     /// let mut accountant = PldAccountant::new(Plan::RELATION);
     /// accountant.compose(&plan.event(), 1)?;

@@ -18,6 +18,7 @@ use crate::error::{Result, TrainError};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum LearningRate {
     /// The same at every step.
     Constant(f64),

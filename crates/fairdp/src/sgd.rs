@@ -117,7 +117,7 @@ fn config(rows: &SubsetRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: 
     let named = run.named;
     let bound = prepared.scales.row_bound;
     let loss = if run.n_classes == 2 { Loss::BceWithLogits } else { Loss::SoftmaxCrossEntropy };
-    let batches = BatchPlan { sampling_rate: named.sampling_rate, steps: named.steps, epochs: 1 };
+    let batches = BatchPlan::new(named.sampling_rate, named.steps, 1);
     let sigma = run.noise_multiplier.map_or(0.0, NoiseMultiplier::get) * run.records_per_unit as f64;
     let expected = named.sampling_rate.get() * rows.len() as f64;
     let noise = sigma * bound / (named.steps as f64).sqrt() / expected;

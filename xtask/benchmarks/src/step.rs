@@ -271,7 +271,7 @@ fn records(settings: &Settings, plan: &Plan, ranks: &dyn Collective, device: &De
 
 fn plan(settings: &Settings) -> anyhow::Result<Plan> {
     let facts = facts(settings);
-    let batches = BatchPlan::exact(facts.n_records, settings.batch as usize, 1)?;
+    let batches = BatchPlan::exact(facts, settings.batch as usize, 1)?;
     let mut config =
         TrainConfig::new(settings.model.config(), settings.model.task().2, batches, LearningRate::Constant(0.01));
     config.block_records = settings.block.map(|block| block as usize);

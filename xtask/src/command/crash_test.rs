@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
-use dp_accounting::{Delta, NoiseMultiplier};
+use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::registry;
 use dp_train::{
     Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, LearningRate,
@@ -129,7 +129,7 @@ fn train(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<()> {
     let (steps, execution) = (args.steps, Execution { ranks: ranks.clone(), ..args.device.execution()? });
     let clipping = registry::find("dpsgd-global-adapt")?.default_config();
     let model = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
-    let batches = BatchPlan { steps, epochs: steps.div_ceil(10), ..BatchPlan::exact(N_RECORDS, 50, 1)? };
+    let batches = BatchPlan::new(SamplingRate::new(50.0 / N_RECORDS as f64)?, steps, steps.div_ceil(10));
     let rate = LearningRate::Cosine { first: 1e-3, last: 0.0 };
     let config = TrainConfig {
         warm_up_steps: 5,

@@ -8,9 +8,8 @@ use dp_accounting::{Epsilon, Ledger};
 use dp_data::Dataset;
 use dp_linear::conditioning::Conditioning;
 use dp_linear::{ClassCounts, Goal, Recipe, Releases};
-use dp_train::{Device, Engine, Execution, Loss, Plan, PublicFacts, TrainConfig};
+use dp_train::{Device, Engine, Execution, Loss, Plan, PublicFacts, RandomStream, TrainConfig};
 use ndarray::Array2;
-use rand_chacha::ChaCha20Rng;
 
 use super::experiment::{Experiment, MethodSetting, Noise};
 use super::plans::plan_of;
@@ -109,7 +108,7 @@ impl ConditionedPlan {
         &self,
         records: &SeedRecords,
         device: &Device,
-        rng: &mut ChaCha20Rng,
+        rng: &mut RandomStream,
     ) -> anyhow::Result<Prepared> {
         let mut ledger = Ledger::new(Plan::RELATION);
         // Runs go side by side, each on one thread.
@@ -163,7 +162,7 @@ impl ConditionedPlan {
         prepared: &Prepared,
         engine: &mut Engine,
         execution: &Execution,
-        rng: &mut ChaCha20Rng,
+        rng: &mut RandomStream,
     ) -> anyhow::Result<()> {
         let (train, counts) = (&prepared.records.train, prepared.class_counts.as_ref());
         Ok(self.releases.equalise(engine, train, execution.records_at_once(), counts, rng)?)

@@ -131,13 +131,13 @@ pub(crate) fn plan_of(
     given: &[String],
     paid: &[DpEvent],
 ) -> anyhow::Result<Plan> {
-    let batches = batches(experiment, setting, facts, None)?;
+    let mut batches = batches(experiment, setting, facts, None)?;
     let plan = plan(experiment, setting, batches, facts, paid)?.with_conditions(given);
     if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
         return Ok(plan);
     }
-    let steps = steps_within_dpsgd_budget(experiment, &plan)?;
-    Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts, paid)?.with_conditions(given))
+    batches.steps = steps_within_dpsgd_budget(experiment, &plan)?;
+    Ok(self::plan(experiment, setting, batches, facts, paid)?.with_conditions(given))
 }
 
 /// The batches of a method, of all its epochs or of so many.
@@ -156,7 +156,7 @@ fn batches(
         BatchSize::Records(records) => records,
         BatchSize::Full => facts.n_records,
     };
-    Ok(batch_plan(facts.n_records, batch_size, first.unwrap_or(epochs))?)
+    Ok(batch_plan(facts, batch_size, first.unwrap_or(epochs))?)
 }
 
 fn plan(

@@ -50,7 +50,7 @@ fn plan(
     let sigma = NoiseMultiplier::new(sigma_factor * (steps as f64).sqrt() / MU)?;
     let privacy =
         PrivacyConfig { allow_large_delta: true, ..PrivacyConfig::new(entry.config(&params())?, sigma, delta) };
-    let batches = BatchPlan { sampling_rate: SamplingRate::new(1.0)?, steps, epochs: 1 };
+    let batches = BatchPlan::new(SamplingRate::new(1.0)?, steps, 1);
     let config = TrainConfig {
         privacy: Some(privacy),
         // Two blocks for each of several ranks.

@@ -67,6 +67,7 @@ impl AuditSettings {
 
 /// The outcome of an audit of a method.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct AuditOutcome {
     /// Registry name.
     pub method: String,
@@ -87,6 +88,7 @@ pub struct AuditOutcome {
 
 /// The outcome for canaries of one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct GroupOutcome {
     /// 0-based.
     pub group: usize,
@@ -98,6 +100,7 @@ pub struct GroupOutcome {
 
 /// The outcome of one run with many canaries.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OneRunOutcome {
     /// Canaries.
     pub canaries: usize,

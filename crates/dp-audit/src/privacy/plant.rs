@@ -16,6 +16,7 @@ use crate::plant::Fault;
 /// A fault that breaks the guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Plant {
     /// Scales without a cap: a record enters the sum with its whole gradient, up to many times the
     /// bound.

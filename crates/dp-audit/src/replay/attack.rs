@@ -16,6 +16,7 @@ use super::measure::Comparison;
 /// A way to make one record move more than itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
+#[non_exhaustive]
 pub enum Attack {
     /// Nothing special: records as they come.
     Ordinary,

@@ -191,7 +191,7 @@ impl Case {
 
     /// The plan of a run that may come to this step.
     pub(super) fn plan(&self) -> Result<Plan> {
-        let batches = BatchPlan { sampling_rate: SamplingRate::new(self.sampling_rate)?, steps: 1, epochs: 1 };
+        let batches = BatchPlan::new(SamplingRate::new(self.sampling_rate)?, 1, 1);
         let privacy = PrivacyConfig::new(self.clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-9)?);
         let rate = LearningRate::Constant(0.1);
         let config = TrainConfig::new(self.model.clone(), self.task.loss.clone(), batches, rate);

@@ -12,6 +12,7 @@ use dp_train::{Result, TrainError};
 /// A kind of layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
+#[non_exhaustive]
 pub enum LayerKind {
     /// Linear layers on one position: logistic regression, multi-layer perceptrons.
     Linear,

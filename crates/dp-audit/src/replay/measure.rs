@@ -9,6 +9,7 @@ use crate::plant::{Fault, with_planted};
 
 /// How a step broke its promise.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Breach {
     /// The clipped sum moved by this many times the bound.
     Sum(f64),
@@ -97,6 +98,7 @@ type Steps = [Result<BeforeNoise>; 3];
 
 /// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Comparison {
     /// Largest change of the sum over its bound.
     pub sum_ratio: f64,

@@ -21,6 +21,7 @@ use crate::plant::Fault;
 
 /// A step that broke the bound in an earlier version of the engine.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct PastBreach {
     /// Number of its cause in [`CAUSES`], from 1.
     pub cause: u8,

@@ -41,6 +41,7 @@ pub struct Replay {
 
 /// The findings of a replay. Its JSON is one object with the first five entries.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Cases that were tried.
     pub cases: u64,
@@ -68,6 +69,7 @@ pub struct Report {
 
 /// A case in which a step broke its promise.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Violation {
     /// Kind of layer.
     pub layer: &'static str,

@@ -2,6 +2,7 @@
 
 /// The outputs and losses of a model on each record of a data set, in the order of the records.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// Loss of each record in nats, `[n_records]`; not finite where a record is not.
     pub losses: Vec<f64>,

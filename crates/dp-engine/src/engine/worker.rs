@@ -77,7 +77,7 @@ impl Worker {
     }
 
     pub(super) fn zero_gradient(&self) -> Result<ParameterVector> {
-        Ok(ParameterVector::zeros(self.model.parameters().specs(), self.dtype, &self.device)?)
+        ParameterVector::zeros(self.model.parameters().specs(), self.dtype, &self.device)
     }
 
     pub(super) fn differentiate(

@@ -38,6 +38,7 @@ pub(crate) use residual::Residual;
 
 /// Name, shape and treatment of one parameter tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ParameterSpec {
     /// Dotted name, stable across versions, for example `fc1.weight`.
     pub name: String,
@@ -73,6 +74,7 @@ pub struct KernelCrop {
 /// Distribution of a parameter tensor's initial values: PyTorch's default for each kind of layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Initial {
     /// Uniform in ±1/√fan_in: linear layers and convolutions, weights and biases.
     Uniform {

@@ -13,6 +13,7 @@ use crate::ops::{self, PoolShape};
 /// The value that a pooling layer takes from each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Pooling {
     /// The largest value; its gradient goes to the first of equals, as in PyTorch.
     Max,

@@ -10,6 +10,7 @@ use crate::ops::Activation;
 /// classification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum EncoderFamily {
     /// `BertForSequenceClassification`: dropout 0.1, `classifier`. Its features are the pooled
     /// output.
@@ -17,6 +18,16 @@ pub enum EncoderFamily {
     /// `DistilBertForSequenceClassification`: `pre_classifier`, ReLU, dropout 0.2, `classifier`.
     /// Its features are the first token's.
     Distilbert,
+}
+
+impl EncoderFamily {
+    /// Its name in configurations: `bert` or `distilbert`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bert => "bert",
+            Self::Distilbert => "distilbert",
+        }
+    }
 }
 
 pub(super) fn layers(encoder: EncoderFamily, sizes: &Sizes) -> Vec<NamedLayer> {

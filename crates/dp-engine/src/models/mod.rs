@@ -47,6 +47,7 @@ use crate::ops::Activation;
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ModelConfig {
     /// One linear layer, `linear`.
     LogisticRegression,
@@ -162,8 +163,7 @@ impl ModelConfig {
             Self::SoleymaniSimple => "soleymani-simple".into(),
             Self::SoleymaniComplex { .. } => "soleymani-complex".into(),
             Self::Sequential { layers, .. } => sequential::label(layers),
-            Self::FrozenEncoderHead { encoder: EncoderFamily::Bert } => "bert-head".into(),
-            Self::FrozenEncoderHead { encoder: EncoderFamily::Distilbert } => "distilbert-head".into(),
+            Self::FrozenEncoderHead { encoder } => format!("{}-head", encoder.name()),
         }
     }
 

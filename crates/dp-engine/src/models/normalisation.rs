@@ -15,6 +15,7 @@ use crate::error::{EngineError, Result};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Normalisation {
     /// Mean and variance over groups of a record's channels (Wu and He 2018).
     GroupNorm {

@@ -11,6 +11,7 @@ use crate::ops::Activation;
 /// What a residual network does first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ResNetStem {
     /// A convolution of 7 × 7 and stride 2, then a max pool of 3 × 3 and stride 2: torchvision's
     /// and timm's, made for 224 × 224 pixels.

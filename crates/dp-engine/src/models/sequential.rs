@@ -12,6 +12,7 @@ use crate::ops::Activation;
 /// How the inputs of a record are arranged: positions side by side, each with its channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum InputShape {
     /// One position whose channels are all inputs.
     Features,
@@ -30,6 +31,7 @@ pub enum InputShape {
 /// convolutional part of [`ModelConfig::Cnn`](super::ModelConfig::Cnn).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum LayerConfig {
     /// `x Wᵀ + b` at every position: `weight` `[outputs, channels]`, `bias` `[outputs]`.
     Linear {

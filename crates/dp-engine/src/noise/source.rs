@@ -3,6 +3,7 @@
 /// Where the noise of a run on a CUDA device is made; on the CPU there is no choice. Both give the
 /// same values, bit for bit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoiseSource {
     /// On the device. The sum never leaves it.
     #[default]

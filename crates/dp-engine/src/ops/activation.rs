@@ -12,6 +12,7 @@ use crate::vector_math::{map_in_place, vectorise};
 /// A pointwise activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Activation {
     /// `tanh(x)`; derivative `1 − y²`.
     Tanh,

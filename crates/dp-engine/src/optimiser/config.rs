@@ -19,6 +19,7 @@ use crate::error::{EngineError, Result};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum OptimiserConfig {
     /// `w ← w − ηg`.
     Sgd {},

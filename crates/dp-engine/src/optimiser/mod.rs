@@ -113,7 +113,7 @@ mod tests {
             crop: None,
         };
         let specs = [spec("weight", 2, true), spec("bias", 1, false)];
-        let zeros = || Ok(ParameterVector::zeros(&specs, dtype, &Device::Cpu)?);
+        let zeros = || ParameterVector::zeros(&specs, dtype, &Device::Cpu);
         let (parameters, gradient) = (zeros().unwrap(), zeros().unwrap());
         parameters.set(&[0.5, -1.0, 0.25]).unwrap();
         let mut optimiser = Optimiser::new(config, zeros).unwrap();
@@ -160,7 +160,7 @@ mod tests {
                 decays: true,
                 crop: None,
             };
-            Ok(ParameterVector::zeros(&[spec], DType::F64, &Device::Cpu)?)
+            ParameterVector::zeros(&[spec], DType::F64, &Device::Cpu)
         };
         let (parameters, gradient) = (zeros().unwrap(), zeros().unwrap());
         gradient.set(&[1e-3, -40.0]).unwrap();

@@ -8,7 +8,7 @@ use dp_accounting::{DpEvent, Ledger, NoiseMultiplier};
 use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Operand};
 use dp_engine::{Grid, Threads};
-use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 
 use super::gram::{gram, row_sum};
@@ -110,7 +110,7 @@ impl Conditioning {
         rows: &[f32],
         n_features: usize,
         threads: NonZeroUsize,
-        rng: &mut ChaCha20Rng,
+        rng: &mut dyn CryptoRng,
         ledger: &mut Ledger,
     ) -> Result<Self> {
         let mut fitted = Self::unfitted(*config, n_features)?;
@@ -316,7 +316,7 @@ impl Conditioning {
 
 /// Adds noise to the upper triangle of a symmetric matrix of integers: of this standard deviation
 /// on the diagonal, and smaller by `√2` beside it, where each entry stands for two.
-fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut ChaCha20Rng) {
+fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut dyn CryptoRng) {
     let starts = || (0..size).scan(0, |start, row| Some(std::mem::replace(start, *start + size - row)));
     let mut diagonal: Vec<f64> = starts().map(|start| triangle[start]).collect();
     StepNoise::draw(rng, std).add_f64(0, &mut diagonal);

@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     let facts = PublicFacts { n_records: 8, n_inputs: 2, n_classes: 2, n_groups: 1 };
     let records = Records::new(&[0.5; 16], &[0, 1, 0, 1, 0, 1, 0, 1], &[0; 8], facts, DType::F32, &Device::Cpu);
     let records = records.expect("eight records");
-    let batches = BatchPlan::exact(8, 4, 1).expect("batches");
+    let batches = BatchPlan::exact(facts, 4, 1).expect("batches");
     let config = TrainConfig::new(
         ModelConfig::LogisticRegression,
         Loss::BceWithLogits,

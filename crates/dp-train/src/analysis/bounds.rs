@@ -22,6 +22,7 @@ use super::decomposition::{GroupTerms, StepDecomposition};
 ///
 /// **Units.** Nats per step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RiskGapBounds {
     /// `R_a^clip − R_b^clip`.
     pub clip_gap: f64,

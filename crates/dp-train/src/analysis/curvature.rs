@@ -63,6 +63,7 @@ impl std::fmt::Debug for Curvature {
 
 /// Largest eigenvalue of a Hessian, as far as power iteration got.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Eigenvalue {
     /// Rayleigh quotient of the last vector: never above the largest eigenvalue, up to rounding.
     pub value: f64,

@@ -15,6 +15,7 @@ use super::sampled::Sampled;
 /// over the *expected* batch size. Regularisation is left out: it moves both steps alike, up to a
 /// product of second order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StepDecomposition {
     /// 0-based step that starts here.
     pub step: u64,
@@ -36,6 +37,7 @@ pub struct StepDecomposition {
 
 /// The terms of one group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GroupTerms {
     /// Share of the group among the records.
     pub share: f64,
@@ -83,6 +85,7 @@ pub struct GroupTerms {
 
 /// The largest eigenvalue of a group's Hessian by power iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LargestEigenvalue {
     /// The Rayleigh quotient that was reached.
     pub value: f64,

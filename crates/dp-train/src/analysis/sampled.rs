@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A mean over independent draws and how far it may be off.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Sampled {
     /// The mean.
     pub mean: f64,

@@ -38,6 +38,7 @@ pub struct Checkpoints {
 /// How often a checkpoint is written. Besides, one is written at the end of a run, unless
 /// [`Checkpoints::not_at_the_end`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CheckpointInterval {
     /// After this many steps, at least 1.
     Steps(u64),

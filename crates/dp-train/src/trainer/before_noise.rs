@@ -9,6 +9,7 @@ use crate::error::{Result, TrainError};
 
 /// A step up to its noise. Computed from the records: **nothing of it is private**.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct BeforeNoise {
     /// `Σ s_i g_i`, `[params]`: what the noise is added to.
     pub sum: Vec<f64>,

@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use candle_core::Device;
-use dp_accounting::{Ledger, Mark, Scope};
+use dp_accounting::{Delta, Ledger, Mark, Scope, Statement};
 use dp_clipping::{ClipMethod, Coupling, MethodState};
 use dp_engine::noise::NoiseSource;
 use dp_engine::{
@@ -86,6 +86,7 @@ impl Execution {
 /// Counters of a run so far. Computed from the data: **not private**, except `steps`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RunCounts {
     /// Steps taken.
     pub steps: u64,
@@ -112,6 +113,33 @@ pub struct RunCounts {
 ///
 /// **Source.** Abadi 2016, Algorithm 1, with the expected in place of the realised batch size as
 /// divisor, which under Poisson sampling is private.
+///
+/// **Example**
+/// ```
+/// use dp_train::dp_accounting::Delta;
+/// use dp_train::*;
+/// let facts = PublicFacts { n_records: 200, n_inputs: 1, n_classes: 2, n_groups: 1 };
+/// let features: Vec<f32> = (0..200).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+/// let labels: Vec<u32> = (0..200).map(|i| u32::from(i % 2 == 0)).collect();
+/// let records = Records::new(&features, &labels, &[0; 200], facts, DType::F32, &Device::Cpu)?;
+///
+/// let text = r#"
+/// model = { name = "logistic-regression" }
+/// loss = "bce-with-logits"
+/// learning_rate = { constant = 2.0 }
+/// batches = { expected_size = 50, epochs = 5 }
+/// privacy = { method = "dpsgd", noise_multiplier = 2.0, delta = 1e-3 }
+/// "#;
+/// let plan = Plan::new(TrainConfig::from_toml(text, facts)?, facts)?;
+/// let streams = Randomness::from_os()?.streams(0, 0)?;
+/// let mut trainer = Trainer::new(&plan, &records, streams, Execution::default())?;
+/// assert_eq!(trainer.run(&mut Unobserved)?.steps, 20);
+///
+/// let statement = trainer.statement("one person's record", Delta::new(1e-3)?)?;
+/// assert!(statement.epsilon.epsilon().get() < 2.0);
+/// assert_eq!(trainer.model().predict(&[1.0, -1.0])?, [1, 0]);
+/// # Ok::<(), TrainError>(())
+/// ```
 pub struct Trainer<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) records: &'a Records,
@@ -438,6 +466,22 @@ impl<'a> Trainer<'a> {
     /// Whether nobody can know batches and noise of this run, which no seed then fixes.
     pub fn is_private(&self) -> bool {
         self.streams.is_private()
+    }
+
+    /// States what the run has released so far: the ε of the whole ledger at this δ with its mark,
+    /// what it covers, and what it is conditional on ([`Self::scope`]).
+    ///
+    /// `unit_of_privacy` names one record, for example `one person's record`.
+    ///
+    /// # Errors
+    /// [`TrainError::InvalidParameter`] if the plan has no guarantee to state: it is not private, or
+    /// its method is not certified; [`TrainError::Accounting`] if the ledger cannot be composed.
+    pub fn statement(&self, unit_of_privacy: &str, delta: Delta) -> Result<Statement> {
+        let Some(scope) = self.scope(unit_of_privacy) else {
+            let value = self.plan.config().privacy.as_ref().map_or("none", |_| "a method without a proof");
+            return Err(TrainError::invalid("privacy", value, "a certified method: there is no guarantee to state"));
+        };
+        Ok(Statement::new(&self.ledger, delta, scope)?)
     }
 
     /// The scope of a [`Statement`](dp_accounting::Statement) about this run: [`Plan::scope`] with

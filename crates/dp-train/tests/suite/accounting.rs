@@ -4,7 +4,7 @@ use dp_accounting::{DpEvent, Ledger, Mark, MarkedEpsilon, NoiseMultiplier, Sampl
 use dp_clipping::{CountNoise, PresetParams, registry};
 use dp_train::{
     Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan,
-    Randomness, TrainConfig, Trainer, Unobserved,
+    PublicFacts, Randomness, TrainConfig, Trainer, Unobserved,
 };
 
 use crate::support::{Data, Run, batches, config, difference, mlp, norm, parameters, privacy, privacy_with, streams};
@@ -165,17 +165,17 @@ fn a_run_without_privacy_says_so() {
 /// ⌈1000/256⌉ = 4 batches an epoch.
 #[test]
 fn batch_plans_are_the_papers() {
-    let exact = BatchPlan::exact(1_000, 256, 20).unwrap();
-    assert_eq!((exact.sampling_rate.get(), exact.steps), (0.256, 78));
-    let loader = BatchPlan::loader(1_000, 256, 20).unwrap();
-    assert_eq!((loader.sampling_rate.get(), loader.steps), (0.25, 80));
     let facts = Data::random(1_000, 1, 2, 1, 1).facts;
+    let exact = BatchPlan::exact(facts, 256, 20).unwrap();
+    assert_eq!((exact.sampling_rate.get(), exact.steps), (0.256, 78));
+    let loader = BatchPlan::loader(facts, 256, 20).unwrap();
+    assert_eq!((loader.sampling_rate.get(), loader.steps), (0.25, 80));
     for (batches, expected) in [(exact, 256.0), (loader, 250.0)] {
         let plan = Plan::new(config(ModelConfig::LogisticRegression, batches, None), facts).unwrap();
         assert!((plan.expected_batch_size() - expected).abs() < 1e-9);
     }
     // Esipova's Adult: 20 · 92 steps of 1/92.
-    let adult = BatchPlan::loader(2 * 14_695 * 4 / 5, 256, 20).unwrap();
+    let adult = BatchPlan::loader(PublicFacts { n_records: 2 * 14_695 * 4 / 5, ..facts }, 256, 20).unwrap();
     assert_eq!((adult.sampling_rate.get(), adult.steps), (1.0 / 92.0, 1_840));
 }
 
@@ -183,18 +183,19 @@ fn batch_plans_are_the_papers() {
 #[test]
 fn more_steps_than_can_be_counted_are_refused() {
     let most = (1_u64 << 62) - 1;
+    let of = |n_records| PublicFacts { n_records, n_inputs: 1, n_classes: 2, n_groups: 1 };
     for plan in [BatchPlan::loader, BatchPlan::exact] {
-        assert_eq!(plan(1_000, 250, most).unwrap().steps, 4 * most);
+        assert_eq!(plan(of(1_000), 250, most).unwrap().steps, 4 * most);
         for epochs in [most + 1, u64::MAX] {
-            let error = plan(1_000, 250, epochs).unwrap_err().to_string();
+            let error = plan(of(1_000), 250, epochs).unwrap_err().to_string();
             assert_eq!(error, format!("epochs = {epochs}: expected at most {most}, whose steps 64 bits can count"));
         }
-        assert_eq!(plan(250, 250, u64::MAX).unwrap().steps, u64::MAX);
+        assert_eq!(plan(of(250), 250, u64::MAX).unwrap().steps, u64::MAX);
     }
     // ⌊e · 10/4⌋ ≤ 2⁶⁴ − 1 up to e = ⌊(4 · 2⁶⁴ − 1)/10⌋.
     let most = 7_378_697_629_483_820_646;
-    assert_eq!(BatchPlan::exact(10, 4, most).unwrap().steps, u64::MAX);
-    assert!(BatchPlan::exact(10, 4, most + 1).is_err());
+    assert_eq!(BatchPlan::exact(of(10), 4, most).unwrap().steps, u64::MAX);
+    assert!(BatchPlan::exact(of(10), 4, most + 1).is_err());
 }
 
 /// The noise of one step, on 91,650 parameters, has standard deviation rate · σ · S / B: batches

@@ -1,6 +1,7 @@
 //! Runs that are interrupted and go on.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::path::Path;
 
 use dp_accounting::{Ledger, Mark};
@@ -442,7 +443,7 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 7");
     insta::assert_snapshot!(changed(|h| drop(h["streams"].as_object_mut().unwrap().remove("noise"))), @"checkpoint RUN: no random stream `noise`");
     insta::assert_snapshot!(changed(|h| h["method"] = serde_json::Value::Null), @"checkpoint RUN: the clipping method's state does not fit the configuration");
-    insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"clipping: threshold = -1: expected a number in [2^-60, 2^60]");
+    insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"threshold = -1: expected a number in [2^-60, 2^60]");
 
     // Cut short, one bit turned, another file altogether, no file.
     insta::assert_snapshot!(refused(&study, &bytes[..bytes.len() / 2]), @"checkpoint RUN: not a safetensors file: invalid header length");
@@ -462,7 +463,8 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     insta::assert_snapshot!(refused(&study, &plain), @"checkpoint RUN: a safetensors file, but not a checkpoint");
     std::fs::remove_file(&path).unwrap();
     let error = study.trainer(1).restore_checkpoint(&path).unwrap_err().to_string();
-    insta::assert_snapshot!(error.replace(path.to_str().unwrap(), "RUN"), @"checkpoint RUN: No such file or directory (os error 2)");
+    insta::assert_snapshot!(error.replace(path.to_str().unwrap(), "RUN"), @"cannot read `RUN`");
     let error = study.trainer(1).save_checkpoint(Path::new("/nowhere/run")).unwrap_err();
-    insta::assert_snapshot!(error, @"checkpoint /nowhere/run: No such file or directory (os error 2)");
+    insta::assert_snapshot!(error, @"cannot write `/nowhere/run`");
+    insta::assert_snapshot!(error.source().unwrap(), @"No such file or directory (os error 2)");
 }

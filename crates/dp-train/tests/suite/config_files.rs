@@ -133,7 +133,7 @@ fn what_a_document_says_wrong_is_named_with_its_line() {
         refused("\"dpsgd-f\"", "\"dpsgd-g\"").starts_with("line 22: privacy.method = dpsgd-g: expected one of dpsgd, ")
     );
     assert_snapshot!(refused("method = \"dpsgd-f\"", ""), @"line 21: privacy = neither: expected one of method and clipping");
-    assert_snapshot!(refused("clip_norm = 0.5", "clip_norm = 0.0"), @"line 21: clipping: clip_norm = 0: expected a number in [2^-60, 2^60]");
+    assert_snapshot!(refused("clip_norm = 0.5", "clip_norm = 0.0"), @"line 21: clip_norm = 0: expected a number in [2^-60, 2^60]");
     assert_snapshot!(refused("noise_multiplier = 1.5", ""), @"line 21: privacy = neither: expected one of noise_multiplier and target_epsilon");
     assert_snapshot!(refused("noise_multiplier = 1.5", "noise_multiplier = 0.0"), @"line 24: privacy.noise_multiplier: noise_multiplier = 0: expected a finite number of at least 1e-6");
     assert_snapshot!(refused("noise_multiplier = 1.5", "noise_multiplier = 1.0\ntarget_epsilon = 1.0"), @"line 25: privacy.target_epsilon = both: expected one of noise_multiplier and target_epsilon");

@@ -33,6 +33,7 @@ fn activate(x: &Tensor, function: Activation) -> candle_core::Result<Tensor> {
             let inner = ((x + (x.powf(3.0)? * 0.044_715)?)? * (2.0 / std::f64::consts::PI).sqrt())?;
             (x * 0.5)? * (inner.tanh()? + 1.0)?
         }
+        other => unreachable!("{other:?} has no oracle"),
     }
 }
 
@@ -88,6 +89,7 @@ fn forward(
             LayerConfig::Flatten => x.t()?.contiguous()?.reshape((1, positions * channels))?,
             LayerConfig::Pool { .. } => unreachable!("tested with convolutions"),
             LayerConfig::BatchNorm => unreachable!("refused"),
+            other => unreachable!("{other:?} has no oracle"),
         };
     }
     Ok(x)

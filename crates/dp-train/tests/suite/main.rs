@@ -15,6 +15,7 @@ mod curvature;
 mod decomposition;
 mod early_stopping;
 mod empty_and_bad_records;
+mod examples;
 mod layer_oracle;
 mod learning;
 mod micro_batches;

@@ -10,9 +10,9 @@ use dp_accounting::{DpEvent, Mark, NoiseMultiplier};
 use dp_clipping::registry;
 use dp_train::ranks::{Collective, in_process, on_threads};
 use dp_train::{
-    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, Generators,
-    LearningRate, Observer, OptimiserConfig, Plan, PublicFacts, Purpose, RandomStreams, Randomness, Records, Result,
-    StepState, StepView, StoppingCriterion, TrainConfig, TrainError, Trainer, Unobserved,
+    Activation, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, Generators, LearningRate,
+    Observer, OptimiserConfig, Plan, PublicFacts, Purpose, RandomStreams, Randomness, Records, Result, StepState,
+    StepView, StoppingCriterion, TrainConfig, TrainError, Trainer, Unobserved,
 };
 
 use crate::support::{Data, batches, config, mlp, parameters, privacy, streams};
@@ -380,12 +380,12 @@ fn ranks_without_a_seed_share_streams() {
 fn ranks_stop_early_together_and_differ_in_nothing_that_decides_when() {
     let data = data();
     let [validation, other] = [2, 3].map(|seed| Data::random(50, 5, 3, 3, seed).records(DType::F32));
-    let config = TrainConfig {
+    let mut config = TrainConfig {
         early_stopping: Some(EarlyStopping { patience: 1, min_improvement: 0.0, criterion: StoppingCriterion::Loss }),
         learning_rate: LearningRate::Constant(2.0),
         ..training("dpsgd")
     };
-    let config = TrainConfig { batches: BatchPlan { epochs: 35, ..config.batches }, ..config };
+    config.batches.epochs = 35;
     let plan = Plan::new(config, data.facts).unwrap();
     let run = |ranks: Arc<dyn Collective>, validation| {
         with_trainer(ranks, (&plan, &data), streams(1), |trainer| {

@@ -25,12 +25,15 @@ fn refused(change: impl FnOnce(&mut TrainConfig)) -> TrainError {
 #[test]
 fn batch_plans() {
     let error = |plan: Result<BatchPlan, TrainError>| plan.unwrap_err();
-    assert_snapshot!(error(BatchPlan::exact(10, 0, 1)), @"batch_size = 0: expected 1 to 10, the number of records");
-    assert_snapshot!(error(BatchPlan::exact(10, 11, 1)), @"batch_size = 11: expected 1 to 10, the number of records");
-    assert_snapshot!(error(BatchPlan::exact(10, 5, 0)), @"epochs = 0: expected at least 1");
-    assert_snapshot!(error(BatchPlan::loader(0, 1, 1)), @"n_records = 0: expected at least 1");
-    assert_snapshot!(error(BatchPlan::loader(10, 0, 1)), @"batch_size = 0: expected 1 to 10, the number of records");
-    assert_snapshot!(error(BatchPlan::loader(10, 5, 0)), @"epochs = 0: expected at least 1");
+    let of = |n_records| PublicFacts { n_records, ..FACTS };
+    assert_snapshot!(error(BatchPlan::exact(of(10), 0, 1)), @"batch_size = 0: expected 1 to 10, the number of records");
+    assert_snapshot!(error(BatchPlan::exact(of(10), 11, 1)), @"batch_size = 11: expected 1 to 10, the number of records");
+    assert_snapshot!(error(BatchPlan::exact(of(10), 5, 0)), @"epochs = 0: expected at least 1");
+    assert_snapshot!(error(BatchPlan::loader(of(0), 1, 1)), @"n_records = 0: expected at least 1");
+    assert_snapshot!(error(BatchPlan::loader(of(10), 0, 1)), @"batch_size = 0: expected 1 to 10, the number of records");
+    assert_snapshot!(error(BatchPlan::loader(of(10), 5, 0)), @"epochs = 0: expected at least 1");
+    let million = BatchPlan::exact(of(1_000_000), 100, 1).unwrap();
+    assert_snapshot!(refused(|config| config.batches = million), @"records that the batches were planned for: expected 100, got 1000000");
 }
 
 #[test]
@@ -65,9 +68,9 @@ fn privacy_settings() {
     assert!(Plan::new(TrainConfig { privacy: Some(delta(0.0099)), ..base() }, FACTS).is_ok());
 
     let no_count_noise = PresetParams { count_noise: CountNoise::Multiplier(0.0), ..PresetParams::default() };
-    assert_snapshot!(with(privacy_with("dpsgd-f", 1.0, &no_count_noise)), @"accounting: noise_multiplier = 0: expected a finite number of at least 1e-6");
+    assert_snapshot!(with(privacy_with("dpsgd-f", 1.0, &no_count_noise)), @"noise_multiplier = 0: expected a finite number of at least 1e-6");
     let no_clip_norm = PresetParams { clip_norm: 0.0, ..PresetParams::default() };
-    assert_snapshot!(with(privacy_with("dpsgd", 1.0, &no_clip_norm)), @"clipping: threshold = 0: expected a number in [2^-60, 2^60]");
+    assert_snapshot!(with(privacy_with("dpsgd", 1.0, &no_clip_norm)), @"threshold = 0: expected a number in [2^-60, 2^60]");
     let multi_class = PublicFacts { n_classes: 3, ..FACTS };
     let fairlens = Plan::new(TrainConfig { privacy: Some(privacy("fairlens")), ..base() }, multi_class);
     assert_snapshot!(fairlens.unwrap_err(), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: FairLens is defined for two classes");
@@ -75,7 +78,7 @@ fn privacy_settings() {
     per_group.clipping.coupling = privacy("fairlens").clipping.coupling;
     assert_snapshot!(with(per_group), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: FairLens needs clipping factors that depend on the record alone");
     let no_groups = Plan::new(base(), PublicFacts { n_groups: 0, ..FACTS });
-    assert_snapshot!(no_groups.unwrap_err(), @"clipping: n_groups = 0: expected at least 1");
+    assert_snapshot!(no_groups.unwrap_err(), @"n_groups = 0: expected at least 1");
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn engines() {
     assert_snapshot!(engine.evaluate(&double, 4).unwrap_err(), @"number type of the records: expected f32, got f64");
     let more_classes = Data { labels: vec![0, 1, 2, 0], facts: PublicFacts { n_classes: 3, ..data.facts }, ..data };
     assert_snapshot!(engine.evaluate(&more_classes.records(DType::F32), 4).unwrap_err(), @"tensor: label 2 of record 2 of the batch: expected 0..2");
-    assert_snapshot!(engine.model().parameters().set(&[0.0]).unwrap_err(), @"expected 8 parameters, got 1");
+    assert_snapshot!(engine.model().parameters().set(&[0.0]).unwrap_err(), @"values of the parameters: expected 8, got 1");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
     Activation, BatchPlan, DType, Device, Engine, Execution, KernelCrop, LearningRate, Loss, Model, ModelConfig,
-    Observer, ParameterSpec, Plan, PrivacyConfig, PublicFacts, Purpose, RandomStreams, Randomness, Records, RunCounts,
-    StepView, TrainConfig, Trainer,
+    Observer, ParameterSpec, Plan, PrivacyConfig, PublicFacts, Purpose, RandomStream, RandomStreams, Randomness,
+    Records, RunCounts, StepView, TrainConfig, Trainer,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -76,7 +76,7 @@ pub(crate) fn privacy_with(method: &str, noise_multiplier: f64, params: &PresetP
 
 /// Batches of this rate, all in one epoch.
 pub(crate) fn batches(sampling_rate: f64, steps: u64) -> BatchPlan {
-    BatchPlan { sampling_rate: SamplingRate::new(sampling_rate).unwrap(), steps, epochs: 1 }
+    BatchPlan::new(SamplingRate::new(sampling_rate).unwrap(), steps, 1)
 }
 
 /// Softmax cross-entropy at learning rate 0.1 without regularisation.
@@ -90,7 +90,7 @@ pub(crate) fn streams(seed: u64) -> RandomStreams {
 }
 
 /// The stream of initial parameters.
-pub(crate) fn initial(seed: u64) -> ChaCha20Rng {
+pub(crate) fn initial(seed: u64) -> RandomStream {
     Randomness::from_seed(seed).stream(Purpose::Initialisation, 0, 0).unwrap()
 }
 

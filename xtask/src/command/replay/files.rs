@@ -88,7 +88,7 @@ fn compare(
     };
     let params = PresetParams { clip_norm: 10_f64.powf(rng.random_range(-3.0..0.5)), ..PresetParams::default() };
     let privacy = PrivacyConfig::new(method.config(&params)?, NoiseMultiplier::new(1.0)?, Delta::new(1e-9)?);
-    let batches = BatchPlan::exact(data.len(), data.len() / 2, 1)?;
+    let batches = BatchPlan::exact(facts, data.len() / 2, 1)?;
     let config = TrainConfig::new(model.clone(), Loss::BceWithLogits, batches, LearningRate::Constant(0.1));
     let plan = Plan::new(TrainConfig { privacy: Some(privacy), ..config }, facts)?;
     let initial = Model::new(&model, facts.n_inputs, 1, DType::F32, &Device::Cpu)?;

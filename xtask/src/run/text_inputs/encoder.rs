@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dp_train::{EncoderFamily, ModelConfig, TextEncoder};
+use dp_train::{ModelConfig, TextEncoder};
 use ndarray::Array2;
 use run_records::shell;
 use sha2::{Digest, Sha256};
@@ -19,10 +19,7 @@ use crate::terminal::say;
 pub(super) fn inputs(folder: &Path) -> anyhow::Result<TextInputs> {
     let encoder = TextEncoder::load(folder)?;
     let (family, digest) = (encoder.family(), encoder.digest().to_owned());
-    let family_name = match family {
-        EncoderFamily::Bert => "bert",
-        EncoderFamily::Distilbert => "distilbert",
-    };
+    let family_name = family.name();
     let name = format!("{family_name}-{}", &digest[..12]);
     Ok(TextInputs {
         model: ModelConfig::FrozenEncoderHead { encoder: family },

@@ -70,54 +70,58 @@ fn widest_pair(experiment: &ExperimentResults, method: &MethodResults) -> Option
 
 #[cfg(test)]
 mod tests {
-    use dp_train::analysis::{Sampled, StepDecomposition};
+    use dp_train::analysis::StepDecomposition;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::fixture;
     use fair_report::Block;
 
-    fn sampled(mean: f64) -> Sampled {
-        Sampled { mean, standard_error: Some(0.1 * mean.abs()) }
+    fn sampled(mean: f64) -> Value {
+        json!({ "mean": mean, "standard_error": 0.1 * mean.abs() })
     }
 
     /// A group whose terms follow from its error of direction.
-    fn group(direction: f64) -> GroupTerms {
-        GroupTerms {
-            share: 0.5,
-            gradient_norm: 0.8,
-            sample_norm: Some(2.0),
-            clipped_sample_norm: Some(0.5),
-            clip: sampled(direction + 1e-3),
-            noise: sampled(1e-6),
-            noise_as_printed: sampled(0.06),
-            magnitude: sampled(1e-3),
-            direction: sampled(direction),
-            magnitude_star: sampled(1e-3),
-            direction_star: sampled(direction),
-            direction_slope: sampled(direction),
-            direction_star_slope: sampled(direction),
-            plain_cosine: sampled(0.9),
-            clipped_cosine: sampled(0.8),
-            plain_angle: sampled(26.0),
-            clipped_angle: sampled(37.0),
-            trace: sampled(10.0),
-            largest_eigenvalue: None,
-        }
+    fn group(direction: f64) -> Value {
+        json!({
+            "share": 0.5,
+            "gradient_norm": 0.8,
+            "sample_norm": 2.0,
+            "clipped_sample_norm": 0.5,
+            "clip": sampled(direction + 1e-3),
+            "noise": sampled(1e-6),
+            "noise_as_printed": sampled(0.06),
+            "magnitude": sampled(1e-3),
+            "direction": sampled(direction),
+            "magnitude_star": sampled(1e-3),
+            "direction_star": sampled(direction),
+            "direction_slope": sampled(direction),
+            "direction_star_slope": sampled(direction),
+            "plain_cosine": sampled(0.9),
+            "clipped_cosine": sampled(0.8),
+            "plain_angle": sampled(26.0),
+            "clipped_angle": sampled(37.0),
+            "trace": sampled(10.0),
+            "largest_eigenvalue": null,
+        })
     }
 
     fn analysed_experiment() -> ExperimentResults {
         let mut experiment = fixture::study().experiments.remove(0);
         for method in experiment.methods.iter_mut().filter(|method| method.method == "dpsgd") {
             for run in &mut method.runs {
-                let steps = [0, 50].map(|step| StepDecomposition {
-                    step,
-                    learning_rate: 0.01,
-                    thresholds: vec![0.5],
-                    gradient_norm: 0.5,
-                    plain_sq_norm: sampled(0.3),
-                    clipped_sq_norm: sampled(0.2),
-                    bound: 0.5,
-                    groups: vec![Some(group(2e-4)), Some(group(-1e-4))],
+                let steps = [0, 50].map(|step| -> StepDecomposition {
+                    let decomposition = json!({
+                        "step": step,
+                        "learning_rate": 0.01,
+                        "thresholds": [0.5],
+                        "gradient_norm": 0.5,
+                        "plain_sq_norm": sampled(0.3),
+                        "clipped_sq_norm": sampled(0.2),
+                        "bound": 0.5,
+                        "groups": [group(2e-4), group(-1e-4)],
+                    });
+                    serde_json::from_value(decomposition).unwrap()
                 });
                 run.analysis = Some(AnalysisRecord { every: 50, seconds: 1.0, steps: steps.to_vec() });
             }

@@ -202,7 +202,7 @@ mod tests {
             [(mlp, vec![2, 3, 2, 2], 0.4), (ModelConfig::SquashedRegression, vec![2, 2], 0.2)]
         {
             let squashed = model == ModelConfig::SquashedRegression;
-            let batches = BatchPlan::exact(N, N, 1).unwrap();
+            let batches = BatchPlan::exact(records.facts(), N, 1).unwrap();
             let config = TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, LearningRate::Constant(0.1));
             let n_parameters: usize = widths.windows(2).map(|pair| (pair[0] + 1) * pair[1]).sum();
             let at: Vec<f64> = (0..n_parameters).map(|i| ((i * 5) % 7) as f64 * 0.25 - 0.7).collect();

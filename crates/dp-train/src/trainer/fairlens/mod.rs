@@ -195,7 +195,7 @@ mod tests {
         let groups = [0, 1, 0, 1, 1, 0, 0, 1, 2];
         let labels = [1, 0, 1, 1, 0, 0, 1, 1, 0];
         let records = Records::new(&features, &labels, &groups, facts, DType::F64, &Device::Cpu).unwrap();
-        let batches = BatchPlan::exact(9, 9, 1).unwrap();
+        let batches = BatchPlan::exact(facts, 9, 1).unwrap();
         let config = TrainConfig::new(model, loss, batches, LearningRate::Constant(0.1));
         let engine = Engine::new(&config.model, config.loss.clone(), &records, &Device::Cpu).unwrap();
         engine.model().initialise(&mut ChaCha20Rng::seed_from_u64(3)).unwrap();

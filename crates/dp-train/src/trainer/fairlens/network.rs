@@ -125,7 +125,7 @@ impl<T: Element> Network<T> {
             Loss::WeightedSoftmaxCrossEntropy { class_weights } => (2, class_weights.as_slice().try_into().ok()?),
             Loss::BceWithLogits => (1, [1.0; 2]),
             Loss::WeightedBceWithLogits { positive_weight } => (1, [1.0, *positive_weight]),
-            Loss::PriorAdjustedCrossEntropy { .. } => return None,
+            _ => return None,
         };
         let (hidden, between, last) = match model {
             ModelConfig::LogisticRegression => (&[][..], None, None),
