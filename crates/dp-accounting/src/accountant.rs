@@ -60,6 +60,7 @@ impl std::fmt::Display for Method {
 
 /// Answer to "which ε at this δ?".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EpsilonBound {
     /// The answer: an upper bound unless [`certainty`](Self::certainty) says that it is an
     /// estimate.
@@ -76,6 +77,7 @@ pub struct EpsilonBound {
 
 /// Answer to "which δ at this ε?".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DeltaBound {
     /// The answer, in [0, 1]: an upper bound unless [`certainty`](Self::certainty) says that it is
     /// an estimate.
@@ -90,7 +92,19 @@ pub struct DeltaBound {
     pub method: Option<Method>,
 }
 
+impl EpsilonBound {
+    /// A bound without a lower one, an order and a method.
+    pub const fn new(epsilon: Epsilon, certainty: Certainty) -> Self {
+        Self { epsilon, lower: None, certainty, order: None, method: None }
+    }
+}
+
 impl DeltaBound {
+    /// A bound without a lower one, an order and a method.
+    pub const fn new(delta: f64, certainty: Certainty) -> Self {
+        Self { delta, lower: None, certainty, order: None, method: None }
+    }
+
     /// Its mark, without conditions: nominal if it is an estimate, or 1, which promises nothing;
     /// else certified.
     pub fn mark(&self) -> Mark {

@@ -12,11 +12,16 @@ pub(crate) const VERSION: u32 = 2;
 
 /// The bytes of an event.
 pub(crate) fn bytes(event: &DpEvent) -> Vec<u8> {
-    let mut out = Vec::new();
-    push(event, &mut out);
+    let (mut out, mut pending) = (Vec::new(), vec![event]);
+    while let Some(event) = pending.pop() {
+        push(event, &mut out);
+        // The fields of an event come before its parts.
+        pending.extend(event.parts().iter().rev());
+    }
     out
 }
 
+/// The bytes of an event but for its parts.
 fn push(event: &DpEvent, out: &mut Vec<u8>) {
     match event {
         DpEvent::NonPrivate => out.push(0),
@@ -44,38 +49,34 @@ fn push(event: &DpEvent, out: &mut Vec<u8>) {
             out.push(5);
             float(rho.get(), out);
         }
-        DpEvent::PoissonSampled { sampling_rate, event } => {
+        DpEvent::PoissonSampled { sampling_rate, .. } => {
             out.push(6);
             float(sampling_rate.get(), out);
-            push(event, out);
         }
-        DpEvent::FixedSizeSampled { n_records, sample_size, event } => {
+        DpEvent::FixedSizeSampled { n_records, sample_size, .. } => {
             out.push(7);
             count(*n_records, out);
             count(*sample_size, out);
-            push(event, out);
         }
         DpEvent::Composed(events) => {
             out.push(8);
-            list(events, out);
+            count(events.len() as u64, out);
         }
-        DpEvent::SelfComposed { event, count: times } => {
+        DpEvent::SelfComposed { count: times, .. } => {
             out.push(9);
             count(*times, out);
-            push(event, out);
         }
         DpEvent::OneOf(events) => {
             out.push(10);
-            list(events, out);
+            count(events.len() as u64, out);
         }
-        DpEvent::RepeatAndSelect { event, trials } => {
+        DpEvent::RepeatAndSelect { trials, .. } => {
             out.push(11);
             let (family, parameters) = trials.family();
             out.push(family);
             for parameter in parameters {
                 float(parameter, out);
             }
-            push(event, out);
         }
         _ => push_later_kind(event, out),
     }
@@ -138,13 +139,6 @@ fn push_later_kind(event: &DpEvent, out: &mut Vec<u8>) {
         }
         // All others are above.
         _ => out.push(u8::MAX),
-    }
-}
-
-fn list(events: &[DpEvent], out: &mut Vec<u8>) {
-    count(events.len() as u64, out);
-    for event in events {
-        push(event, out);
     }
 }
 

@@ -213,6 +213,7 @@ impl Composition {
 
     /// Adds `count` times an event; on an error nothing is added.
     pub(crate) fn add(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
+        event.check_levels()?;
         let mut addition = Self::new(self.relation);
         addition.add_event(event, count)?;
         self.merge(addition)

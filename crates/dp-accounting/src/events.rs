@@ -4,13 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AccountingError, BandedMatrixFactorisation, Delta, Epsilon, MixtureOfGaussians, NoiseMultiplier, OutcomeCount,
-    PositiveEpsilon, Rho, SamplingRate, TreeAggregation, TrialCount,
+    PositiveEpsilon, Rho, SamplingRate, TreeAggregation, TrialCount, nesting,
 };
 
 /// One privacy-relevant thing that a program did, or a composition of such things.
 ///
 /// **Units.** Noise multipliers divide the noise scale by the bound on one record's contribution,
 /// see [`NeighbouringRelation`](crate::NeighbouringRelation).
+///
+/// **Edge cases.** Events may be nested 64 levels deep. Accountants, ledgers and serialisation refuse
+/// more, and texts show less.
 ///
 /// **Example**
 /// ```
@@ -19,7 +22,7 @@ use crate::{
 /// assert_eq!(step.to_string(), "Poisson-sampled (rate 0.01) Gaussian (noise multiplier 1)");
 /// # Ok::<(), dp_accounting::AccountingError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum DpEvent {
@@ -114,6 +117,7 @@ pub enum DpEvent {
         /// Probability of entering.
         sampling_rate: SamplingRate,
         /// The mechanism on the batch.
+        #[serde(serialize_with = "nesting::serialize_part")]
         event: Box<DpEvent>,
     },
     /// The inner event on a uniformly random subset of fixed size, drawn without replacement.
@@ -123,13 +127,15 @@ pub enum DpEvent {
         /// Records in the batch, at most `n_records`.
         sample_size: u64,
         /// The mechanism on the batch.
+        #[serde(serialize_with = "nesting::serialize_part")]
         event: Box<DpEvent>,
     },
     /// Several events, possibly chosen adaptively.
-    Composed(Vec<DpEvent>),
+    Composed(#[serde(serialize_with = "nesting::serialize_parts")] Vec<DpEvent>),
     /// The same event several times.
     SelfComposed {
         /// The event.
+        #[serde(serialize_with = "nesting::serialize_part")]
         event: Box<DpEvent>,
         /// How many times.
         count: u64,
@@ -137,10 +143,11 @@ pub enum DpEvent {
     /// Alternatives of which each record meets one at most: they act on disjoint parts of the
     /// records, or one of them is drawn without a look at the data. Which part a record is in, too,
     /// must not depend on any data: under replace-one neighbours not on its own.
-    OneOf(Vec<DpEvent>),
+    OneOf(#[serde(serialize_with = "nesting::serialize_parts")] Vec<DpEvent>),
     /// The event is run a random number of times and only the best result is released.
     RepeatAndSelect {
         /// One run.
+        #[serde(serialize_with = "nesting::serialize_part")]
         event: Box<DpEvent>,
         /// Distribution of the number of runs.
         trials: TrialCount,
@@ -248,6 +255,9 @@ impl DpEvent {
 
 impl std::fmt::Display for DpEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(text) = self.instead_of_text() {
+            return f.write_str(&text);
+        }
         match self {
             Self::NonPrivate => f.write_str("non-private release"),
             Self::Gaussian { noise_multiplier } => write!(f, "Gaussian (noise multiplier {noise_multiplier})"),

@@ -28,6 +28,7 @@ impl DpEvent {
         if !(1..=255).contains(&records) {
             return Err(AccountingError::invalid("records", records, "1 to 255"));
         }
+        self.check_levels()?;
         if records == 1 {
             return Ok(self.clone());
         }
@@ -113,7 +114,8 @@ mod tests {
             DpEvent::ZeroConcentrated { rho: Rho::new(2.0).unwrap() }
         );
         let step = DpEvent::gaussian(sigma(1.0)).poisson_sampled(SamplingRate::new(0.5).unwrap());
-        let DpEvent::MixtureOfGaussians(mixture) = two(step) else { panic!("another kind of event") };
+        let user = two(step);
+        let DpEvent::MixtureOfGaussians(mixture) = &user else { panic!("another kind of event") };
         assert!(mixture.probabilities().iter().zip([0.25, 0.5, 0.25]).all(|(a, b)| (a - b).abs() < 1e-14));
         let fixed = DpEvent::gaussian(sigma(1.0)).fixed_size_sampled(10, 2).unwrap();
         insta::assert_snapshot!(fixed.for_user(2).unwrap_err(), @"the user-level accountant cannot represent fixed-size-sampled (2 of 10) Gaussian (noise multiplier 1): sums with noise and Poisson-sampled Gaussians have one");

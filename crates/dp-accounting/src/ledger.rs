@@ -128,8 +128,10 @@ impl Ledger {
     /// Appends `count` releases of an event; a count of 0 and [`DpEvent::nothing`] append nothing.
     ///
     /// # Errors
-    /// [`AccountingError::CountOverflow`] when the count of a row of equal events no longer fits.
+    /// [`AccountingError::CountOverflow`] when the count of a row of equal events no longer fits;
+    /// [`AccountingError::InvalidParameter`] for events nested more than 64 levels deep.
     pub fn record(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
+        event.check_levels()?;
         self.all_or_nothing(|ledger| ledger.record_parts(event, count))
     }
 

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(missing_debug_implementations)]
 
 mod accountant;
 #[cfg(feature = "audit")]
@@ -26,6 +27,7 @@ mod log_sum;
 mod mark;
 mod matrix_mechanisms;
 mod mixture_of_gaussians;
+mod nesting;
 mod normal;
 mod pair;
 mod parameters;

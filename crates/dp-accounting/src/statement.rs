@@ -27,6 +27,7 @@ const THREAT_MODEL: &str = "docs/threat-model.md";
 /// # Ok::<(), dp_accounting::AccountingError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Statement {
     /// Which data sets count as neighbours.
     pub relation: NeighbouringRelation,

@@ -30,12 +30,20 @@ use crate::{Accountant, AccountingError, Certainty, DeltaBound, NeighbouringRela
 /// assert!((trade_off.gaussian_mu(1e-6)?.guaranteed - 1.0).abs() < 1e-3);
 /// # Ok::<(), dp_accounting::AccountingError>(())
 /// ```
+#[derive(Clone, Copy)]
 pub struct TradeOff<'a> {
     accountant: &'a dyn Accountant,
 }
 
+impl std::fmt::Debug for TradeOff<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TradeOff").field("accountant", &self.accountant.name()).finish()
+    }
+}
+
 /// Bounds on the success of attacks, from above and from below.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct AttackBound {
     /// No attack does better, unless the certainty says that this is an estimate.
     pub guaranteed: f64,

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
 use dp_accounting::{
-    Accountant, Calibration, Delta, DpEvent, Epsilon, GdpAccountant, Ledger, NeighbouringRelation, NoiseMultiplier,
-    PldAccountant, RdpAccountant, SamplingRate,
+    Accountant, AccountingError, Calibration, Delta, DpEvent, Epsilon, GdpAccountant, Ledger, Mark,
+    NeighbouringRelation, NoiseMultiplier, PldAccountant, RdpAccountant, SamplingRate,
 };
 
 const ADD_REMOVE: NeighbouringRelation = NeighbouringRelation::AddRemove;
@@ -76,4 +76,78 @@ fn relation_mismatch() {
 fn count_overflow() {
     let error = RdpAccountant::new(ADD_REMOVE).compose(&sampled().repeated(1 << 60), 1).unwrap_err();
     insta::assert_snapshot!(error, @"the number of compositions exceeds 9007199254740992");
+}
+
+/// Every variant is here, in one wording: one line without a final stop, and no text of a cause in
+/// the text of what it caused.
+fn check<E: std::error::Error + std::fmt::Debug>(source: &str, errors: &[E]) -> String {
+    let known = source.split_once("pub enum").and_then(|(_, rest)| rest.split_once("\n}")).unwrap().0;
+    let variants = known.lines().filter_map(|line| {
+        let name = line.strip_prefix("    ")?;
+        name.starts_with(char::is_uppercase).then(|| name.split(|c: char| !c.is_alphanumeric()).next())?
+    });
+    for variant in variants {
+        assert!(errors.iter().any(|error| format!("{error:?}").starts_with(variant)), "no {variant} among the errors");
+    }
+    let mut all = Vec::new();
+    for error in errors {
+        let text = error.to_string();
+        assert!(!text.ends_with('.') && !text.contains('\n'), "{text}");
+        let (mut above, mut cause) = (text.clone(), error.source());
+        while let Some(error) = cause {
+            assert!(!above.contains(&error.to_string()), "{above} repeats {error}");
+            (above, cause) = (error.to_string(), error.source());
+        }
+        all.push(text);
+    }
+    all.join("\n")
+}
+
+#[test]
+fn every_variant_in_one_wording() {
+    let text = || "x".to_owned();
+    let errors = [
+        SamplingRate::new(1.5).unwrap_err(),
+        AccountingError::NoSoundAnalysis { event: text(), relation: ADD_REMOVE, possible: "y" },
+        AccountingError::NotRepresentable { accountant: "GDP", event: text(), possible: "y" },
+        AccountingError::Unreachable { parameter: "steps", searched: text(), target: 1.0, closest: 2.0 },
+        AccountingError::LedgerTampered { index: 0, expected: text(), found: text() },
+        AccountingError::LedgerVersion { found: 1, supported: 2 },
+        AccountingError::LedgerWithoutEnd,
+        AccountingError::LedgerCut { n_expected: 1, expected: text(), n_found: 0, found: text() },
+        AccountingError::AccountantInUse { accountant: text() },
+        AccountingError::InconsistentMark { mark: Mark::Certified, epsilon: f64::INFINITY, n_given: 1 },
+        AccountingError::Incomplete { needed: "`delta`" },
+        AccountingError::Conflicting { first: "`steps`", second: "`epochs`" },
+        AccountingError::NotACase { message: text() },
+        AccountingError::RelationMismatch { left: ADD_REMOVE, right: REPLACE_ONE },
+        AccountingError::CountOverflow { limit: 7 },
+    ];
+    check(include_str!("../src/error.rs"), &errors);
+}
+
+/// Values at the ends of a range are accepted or refused as the text says.
+#[test]
+fn ranges_are_true_at_both_ends() {
+    let texts = |errors: &[AccountingError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(SamplingRate::new(1.0).is_ok() && SamplingRate::new(f64::MIN_POSITIVE).is_ok());
+    assert!(gaussian().poisson_sampled_at(0.0).is_ok() && gaussian().poisson_sampled_at(1.0).is_ok());
+    assert!(Delta::new(0.0).is_ok() && Delta::new(1.0).is_ok());
+    assert!(NoiseMultiplier::new(1e-6).is_ok() && NoiseMultiplier::new(f64::MAX).is_ok());
+    assert!(DpEvent::gaussian_at(0.0).is_ok() && DpEvent::gaussian_at(f64::INFINITY).is_ok());
+    assert!(PldAccountant::new(ADD_REMOVE).with_relative_width(1e-9).is_ok());
+    assert!(PldAccountant::new(ADD_REMOVE).with_max_points(64).is_ok());
+    assert!(gaussian().for_user(1).is_ok() && gaussian().for_user(255).is_ok());
+    insta::assert_snapshot!(texts(&[
+        SamplingRate::new(0.0).unwrap_err(),
+        gaussian().poisson_sampled_at(-0.1).unwrap_err(),
+        DpEvent::nothing().poisson_sampled_at(7.0).unwrap_err(),
+        Delta::new(-0.1).unwrap_err(),
+        NoiseMultiplier::new(9e-7).unwrap_err(),
+        DpEvent::gaussian_at(9e-7).unwrap_err(),
+        PldAccountant::new(ADD_REMOVE).with_relative_width(1.0).unwrap_err(),
+        PldAccountant::new(ADD_REMOVE).with_max_points(63).unwrap_err(),
+        gaussian().for_user(0).unwrap_err(),
+        gaussian().for_user(256).unwrap_err(),
+    ]));
 }

@@ -5,11 +5,13 @@ use dp_clipping::{
     kernels::{Execution, Gradients, add_noise},
     registry,
 };
-use rand::{SeedableRng, rngs::StdRng};
+use dp_clipping::{
+    ndarray::Array2,
+    rand::{SeedableRng, rngs::StdRng},
+};
 
-fn main() -> Result<(), dp_clipping::ClipError> {
-    let per_sample =
-        ndarray::Array2::from_shape_fn((256, 1000), |(i, j)| ((i * 31 + j * 17) % 101) as f32 / 50.0 - 1.0);
+pub(crate) fn main() -> Result<(), dp_clipping::ClipError> {
+    let per_sample = Array2::from_shape_fn((256, 1000), |(i, j)| ((i * 31 + j * 17) % 101) as f32 / 50.0 - 1.0);
     let groups: Vec<usize> = (0..256).map(|i| usize::from(i % 4 == 0)).collect();
 
     let context = PublicContext { n_groups: 2, expected_batch_size: 256.0, noise_multiplier: 1.0 };

@@ -1,5 +1,5 @@
 //! Prints the table of all methods; `METHODS.md` of this crate is its output.
 
-fn main() {
+pub(crate) fn main() {
     print!("{}", dp_clipping::registry::markdown());
 }

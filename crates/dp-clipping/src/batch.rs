@@ -18,13 +18,20 @@ use crate::{
 /// let batch = ClipBatch::new(&[0.5, 2.0], &[0, 1]);
 /// assert_eq!((batch.norms[1], batch.groups[1]), (2.0, 1));
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct ClipBatch<'a> {
     /// L2 norm of each per-sample gradient, accurate to about 1e-6 relative.
     pub norms: &'a [f64],
     /// Group of each record, `0..K`. Methods without group labels still check the length.
     pub groups: &'a [usize],
+}
+
+/// Without the norms and groups, which are private.
+impl std::fmt::Debug for ClipBatch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClipBatch").field("n_records", &self.norms.len()).finish_non_exhaustive()
+    }
 }
 
 impl<'a> ClipBatch<'a> {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClipBatch, ClipError, ClipMethod, Clipped, Controller, CountQuery, Coupling, MethodState, PublicContext, ScaleRule,
-    Weights,
+    ClipBatch, ClipError, ClipMethod, Clipped, Controller, CountNoise, CountQuery, Coupling, MethodState,
+    PublicContext, ScaleRule, Weights,
     bound::NOISE_MULTIPLIER_RANGE,
     combined::{self, CombinedMethod},
     error::check,
@@ -66,6 +66,20 @@ impl ClipConfig {
     /// A config without coupling.
     pub fn new(rule: ScaleRule, controller: Controller, weights: Weights) -> Self {
         Self { rule, controller, weights, coupling: Coupling::None }
+    }
+
+    /// The same configuration with this noise on all counts.
+    #[must_use]
+    pub fn with_count_noise(mut self, noise: CountNoise) -> Self {
+        if let Controller::Geometric { count_noise, .. } | Controller::PerGroup { count_noise, .. } =
+            &mut self.controller
+        {
+            *count_noise = noise;
+        }
+        if let Weights::Naive { count_noise } = &mut self.weights {
+            *count_noise = noise;
+        }
+        self
     }
 
     /// Checks every parameter.

@@ -1,5 +1,7 @@
 //! The public facts that a method may use.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     bound::NOISE_MULTIPLIER_RANGE,
     bound::THRESHOLD_RANGE,
@@ -10,7 +12,8 @@ use crate::{
 ///
 /// **Units.** `noise_multiplier` is σ: standard deviation of the gradient noise divided by the
 /// bound.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PublicContext {
     /// Number of groups `K`, at least 1.
     pub n_groups: usize,

@@ -17,6 +17,7 @@ use crate::{
 /// one sampled Gaussian with `σ_eff = (σ⁻² + σ_1⁻² + …)^(-1/2)`, also where the gradient's bound
 /// was chosen from the counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CountQuery {
     /// The counted quantity, for example `norms above the threshold`.
     pub name: String,

@@ -22,13 +22,20 @@ const MARGIN: f64 = 1.0 / (1_u64 << 30) as f64;
 
 /// Where a run is. With the run's key it is all that is needed to continue it, and as secret as the
 /// noise.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Steps taken.
     pub step: u64,
     parameters: Vec<f64>,
     before: Vec<f64>,
     sum: Vec<f64>,
+}
+
+/// Without the parameters, which are as secret as the noise.
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("step", &self.step).finish_non_exhaustive()
+    }
 }
 
 impl State {

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(missing_debug_implementations)]
 
 mod budget;
 mod class_counts;
@@ -16,6 +17,17 @@ pub mod scattering;
 mod search;
 mod settings;
 mod solver;
+
+/// The version whose ledgers, budgets and noise multipliers this crate takes.
+pub use dp_accounting;
+/// The version whose methods this crate takes.
+pub use dp_clipping;
+/// The version whose models and records this crate takes.
+pub use dp_engine;
+/// The version whose runs and ranks this crate takes.
+pub use dp_train;
+/// Generators of the version that this crate takes.
+pub use rand_chacha;
 
 pub use budget::GaussianBudget;
 pub use class_counts::ClassCounts;

@@ -2,6 +2,7 @@
 
 /// A linear model on the features as they are.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Linear {
     /// `[n_outputs, width]`: one output for two classes, else one per class.
     pub weights: Vec<Vec<f64>>,

@@ -8,7 +8,7 @@ use dp_engine::collective::{Alone, Collective};
 pub const BLOCK: usize = 4_096;
 
 /// Some records: the features that are not 0, and the class of each.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct SparseBlock {
     /// Where each row begins; one more at the end.
     starts: Vec<usize>,
@@ -16,6 +16,13 @@ pub struct SparseBlock {
     values: Vec<f32>,
     labels: Vec<u32>,
     weights: Vec<f32>,
+}
+
+/// Without the rows, which are private.
+impl std::fmt::Debug for SparseBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparseBlock").field("n_rows", &self.labels.len()).finish_non_exhaustive()
+    }
 }
 
 #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
@@ -54,6 +61,9 @@ impl SparseBlock {
     }
 
     /// A row.
+    ///
+    /// # Panics
+    /// If there is no such row.
     pub fn row(&self, index: usize) -> SparseRow<'_> {
         let range = self.starts[index]..self.starts[index + 1];
         SparseRow {
@@ -66,7 +76,7 @@ impl SparseBlock {
 }
 
 /// One record.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct SparseRow<'a> {
     /// Columns of the features that are not 0.
     pub columns: &'a [u32],
@@ -76,6 +86,13 @@ pub struct SparseRow<'a> {
     pub label: usize,
     /// Its part in every sum, from 0 to 1.
     pub weight: f32,
+}
+
+/// Without the values and the class, which are private.
+impl std::fmt::Debug for SparseRow<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparseRow").finish_non_exhaustive()
+    }
 }
 
 impl SparseRow<'_> {

@@ -75,6 +75,7 @@ pub fn train<E: From<LinearError>>(
 
 /// The releases before the first gradient.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Prepared {
     /// Shares of the classes.
     pub priors: Vec<f64>,

@@ -12,6 +12,7 @@ const FEW: usize = 30;
 
 /// An interval between quantiles of resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BootstrapInterval {
     /// Lower end.
     pub low: f64,
@@ -27,6 +28,7 @@ pub struct BootstrapInterval {
 
 /// Outcome of a paired bootstrap of `a − b`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairedBootstrap {
     /// Interval of the difference.
     pub interval: BootstrapInterval,

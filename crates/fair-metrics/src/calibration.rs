@@ -8,6 +8,7 @@ use crate::{Groups, Measured, MetricError};
 
 /// One bin of equal width over [0, 1]; the last includes 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CalibrationBin {
     /// Mean predicted probability of the records in the bin.
     pub mean_probability: Measured,
@@ -17,6 +18,7 @@ pub struct CalibrationBin {
 
 /// Calibration of one group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GroupCalibration {
     /// In order of probability.
     pub bins: Vec<CalibrationBin>,

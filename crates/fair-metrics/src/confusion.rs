@@ -20,6 +20,7 @@ use crate::{Labels, Measured, MetricError, Predictions};
 /// # Ok::<(), fair_metrics::MetricError>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Confusion {
     /// Records of the class, predicted as it.
     pub true_positives: usize,

@@ -8,6 +8,7 @@ use crate::{Alternative, Estimate, MetricError, t_test};
 
 /// Whether privacy costs every group about the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EqualCost {
     /// Largest difference accepted, τ.
     pub tolerance: f64,
@@ -81,6 +82,7 @@ pub enum EqualCostAnswer {
 
 /// Equal cost over runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EqualCostOverRuns {
     /// Largest difference accepted, τ.
     pub tolerance: f64,

@@ -7,6 +7,7 @@ use crate::{Estimate, MetricError};
 
 /// The difference between two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairGap {
     /// First group.
     pub a: usize,
@@ -57,6 +58,7 @@ pub fn largest_gap(gaps: &[PairGap]) -> Option<PairGap> {
 
 /// The difference between two groups over seeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PairGapEstimate {
     /// First group.
     pub a: usize,

@@ -7,6 +7,7 @@ use crate::{Estimate, Measured, MetricError};
 
 /// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(missing_debug_implementations)]
 
 mod accuracy;
 mod bootstrap;
@@ -23,6 +24,9 @@ mod seed_values;
 mod special;
 mod student;
 mod wilcoxon;
+
+/// The version whose generators the bootstrap takes: `fair_metrics::rand::rngs::StdRng`.
+pub use rand;
 
 pub use accuracy::{accuracy, accuracy_by_group, class_recall, macro_accuracy, worst_class_accuracy};
 pub use bootstrap::{BootstrapInterval, PairedBootstrap, bootstrap, paired_bootstrap};

@@ -8,6 +8,7 @@ use crate::{Alternative, Estimate, MetricError};
 
 /// Outcome of a t-test: mean difference in standard errors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TTest {
     /// Mean over its standard error.
     pub t: f64,

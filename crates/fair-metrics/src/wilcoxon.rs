@@ -29,6 +29,7 @@ pub enum Alternative {
 /// How the p-value was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum WilcoxonMethod {
     /// All `2ⁿ` sign patterns of the ranks at hand, ties included.
     Exact,
@@ -38,6 +39,7 @@ pub enum WilcoxonMethod {
 
 /// Outcome of a Wilcoxon signed-rank test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Wilcoxon {
     /// Sum of the ranks of the positive differences, W⁺.
     pub rank_sum_positive: f64,

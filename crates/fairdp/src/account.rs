@@ -145,9 +145,12 @@ impl Account {
         let certainty = bounds.iter().map(|bound| bound.certainty.clone()).reduce(|a, b| b.weaker(a));
         // The first of equals: training.
         let largest = bounds.into_iter().reduce(|a, b| if b.epsilon.get() > a.epsilon.get() { b } else { a });
-        let largest = largest.ok_or_else(|| FairdpError::Internal("an account without parts".into()))?;
-        let certainty = certainty.unwrap_or_else(|| largest.certainty.clone());
-        Ok(EpsilonBound { lower, certainty, ..largest })
+        let mut largest = largest.ok_or_else(|| FairdpError::Internal("an account without parts".into()))?;
+        largest.lower = lower;
+        if let Some(certainty) = certainty {
+            largest.certainty = certainty;
+        }
+        Ok(largest)
     }
 
     /// ε by Rényi divergences: an accountant that shares nothing with the first but the events.

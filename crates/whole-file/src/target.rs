@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// The target of a file, with links followed, and the metadata of an earlier file there.
+#[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) path: PathBuf,
     pub(crate) earlier: Option<Metadata>,

@@ -10,6 +10,7 @@ use crate::unfinished::Unfinished;
 ///
 /// An earlier file stays as it is until then. It also stays if anything fails or the process is
 /// killed.
+#[derive(Debug)]
 pub struct WholeFile {
     target: Target,
     unfinished: Unfinished,

@@ -280,7 +280,7 @@ pub fn mark_epsilon(epsilon: f64, certified: bool, scope: Option<&Scope>) -> Mar
     if !certified {
         return MarkedEpsilon::nominal(epsilon, [NO_PROOF]);
     }
-    let bound = EpsilonBound { epsilon, lower: None, certainty: Certainty::Bound, order: None, method: None };
+    let bound = EpsilonBound::new(epsilon, Certainty::Bound);
     let none = Scope::of("one record of the training data", [RELEASED]);
     MarkedEpsilon::new(&bound, scope.unwrap_or(&none))
 }

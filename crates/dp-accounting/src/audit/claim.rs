@@ -40,7 +40,10 @@ pub enum Opinion {
 /// ```
 pub fn judge(released: &[(DpEvent, u64)], relation: NeighbouringRelation, epsilon: Epsilon, delta: Delta) -> Opinion {
     let mut queries = Vec::new();
-    let known = released.iter().try_for_each(|(event, count)| flatten(event, *count, 1.0, &mut queries));
+    let known = released.iter().try_for_each(|(event, count)| {
+        event.check_levels().ok()?;
+        flatten(event, *count, 1.0, &mut queries)
+    });
     let is_sampled = queries.iter().any(|query| query.q < 1.0);
     // Another record in a record's place moves a sampled sum in two ways.
     if known.is_none() || !epsilon.get().is_finite() || (is_sampled && relation.contributions() > 1.0) {

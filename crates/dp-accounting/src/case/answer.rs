@@ -10,6 +10,7 @@ use crate::{
 
 /// One accountant's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Answer {
     /// Its name, for tables.
     pub accountant: String,
@@ -47,6 +48,7 @@ pub enum Parameter {
 
 /// The answers to a case.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Answers {
     /// The case, with the parameter that was found in its place.
     pub case: CheckedCase,

@@ -11,6 +11,7 @@ const MAX_LINE: usize = 1 << 20;
 
 /// One line of output. Where there is no upper bound the value is `null`, and `note` says why.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The case's.
     pub id: Value,

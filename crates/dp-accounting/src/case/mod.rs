@@ -17,6 +17,7 @@ use crate::{AccountingError, Conversion, Delta, DpEvent, Epsilon, NeighbouringRe
 /// How batches are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Sampler {
     /// Every record independently.
     Poisson,
@@ -27,6 +28,7 @@ pub enum Sampler {
 /// Which accountants answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum WhichAccountant {
     /// Rényi, improved and classic conversion.
     Rdp,

@@ -117,14 +117,11 @@ impl Watched {
         let config = (entry.preset)(params);
         let silent = PresetParams { count_noise: CountNoise::Multiplier(0.0), ..*params };
         let inner = if plant == Some(Plant::SilentCount) { (entry.preset)(&silent) } else { config };
-        let (Controller::Constant { threshold: base }
-        | Controller::Geometric { initial: base, .. }
-        | Controller::PerGroup { base, .. }) = config.controller;
         Ok(Self {
             inner: inner.build(context)?,
             plant,
             announced: config.count_noise_multipliers(context),
-            base_bound: config.rule.bound(base),
+            base_bound: config.rule.bound(config.controller.first_threshold()),
             seen,
         })
     }

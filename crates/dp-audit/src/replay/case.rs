@@ -164,7 +164,8 @@ impl Case {
         match &mut self.clipping.controller {
             Controller::Constant { threshold } => *threshold = value,
             Controller::PerGroup { base, .. } => *base = value,
-            Controller::Geometric { .. } => self.threshold = Some(value),
+            // A controller with a memory.
+            _ => self.threshold = Some(value),
         }
     }
 
@@ -172,7 +173,7 @@ impl Case {
     pub(super) fn tolerance(&self) -> f64 {
         match self.clipping.controller {
             Controller::Geometric { tolerance, .. } => tolerance,
-            Controller::Constant { .. } | Controller::PerGroup { .. } => 1.0,
+            _ => 1.0,
         }
     }
 
@@ -264,7 +265,7 @@ impl Case {
 fn initial_threshold(config: &ClipConfig) -> Option<f64> {
     match config.controller {
         Controller::Geometric { initial, .. } => Some(initial),
-        Controller::Constant { .. } | Controller::PerGroup { .. } => None,
+        _ => None,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
 /// How the threshold moves between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Controller {
     /// The same public threshold at every step, without a count.
     Constant {
@@ -104,6 +105,15 @@ impl Controller {
     /// leave the normal range of f32. A controller that would run to 0 or ∞ stops here; stopping is
     /// post-processing.
     pub const THRESHOLD_RANGE: RangeInclusive<f64> = THRESHOLD_RANGE;
+
+    /// The threshold that the controller begins with: constant, initial or base.
+    pub fn first_threshold(&self) -> f64 {
+        match *self {
+            Self::Constant { threshold } => threshold,
+            Self::Geometric { initial, .. } => initial,
+            Self::PerGroup { base, .. } => base,
+        }
+    }
 
     /// Threshold of the first step, for controllers with memory.
     pub(crate) fn initial_threshold(&self) -> Option<f64> {

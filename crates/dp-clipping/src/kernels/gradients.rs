@@ -17,10 +17,18 @@ use crate::ClipError;
 /// assert_eq!(gradients.row(2), None);
 /// # Ok::<(), dp_clipping::ClipError>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Gradients<'a, T> {
     rows: Vec<&'a [T]>,
     n_params: usize,
+}
+
+/// Without the gradients, which are private.
+impl<T> std::fmt::Debug for Gradients<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (n_records, n_params) = (self.rows.len(), self.n_params);
+        f.debug_struct("Gradients").field("n_records", &n_records).field("n_params", &n_params).finish_non_exhaustive()
+    }
 }
 
 impl<'a, T: Element> Gradients<'a, T> {

@@ -85,6 +85,13 @@ pub struct StepNoise {
     std: f64,
 }
 
+/// Without the key, which gives the noise away.
+impl std::fmt::Debug for StepNoise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StepNoise").field("std", &self.std).finish_non_exhaustive()
+    }
+}
+
 impl StepNoise {
     /// Noise of this standard deviation, above 0, under a key of 256 bits drawn from a stream that
     /// must be cryptographic.

@@ -19,6 +19,7 @@ use crate::{ClipError, bound::check_threshold, error::check};
 /// upper bound `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum ScaleRule {
     /// `min(1, C/‖g‖)`, bound `C` (Abadi et al. 2016).
     Hard,

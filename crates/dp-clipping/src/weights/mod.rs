@@ -9,6 +9,7 @@ use crate::{ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, count::
 /// How much the records of each group count.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Weights {
     /// 1 for every record.
     #[default]

@@ -89,6 +89,14 @@ pub struct ImageFeatures {
     cosines: Option<[Vec<f32>; 2]>,
 }
 
+/// Without the cosines, which follow from the rest.
+impl std::fmt::Debug for ImageFeatures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { config, scattering, .. } = self;
+        f.debug_struct("ImageFeatures").field("config", config).field("scattering", scattering).finish_non_exhaustive()
+    }
+}
+
 impl ImageFeatures {
     /// For images of this shape.
     ///

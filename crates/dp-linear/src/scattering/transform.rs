@@ -108,6 +108,13 @@ struct Wavelet {
     levels: Vec<Vec<f32>>,
 }
 
+/// Without the wavelets, which follow from the rest.
+impl std::fmt::Debug for Scattering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scattering").field("config", &self.config).field("image", &self.image).finish_non_exhaustive()
+    }
+}
+
 impl Scattering {
     /// Makes the filters for images of this shape.
     ///

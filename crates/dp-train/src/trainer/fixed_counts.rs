@@ -1,8 +1,8 @@
 //! A clipping method whose noisy counts were released before.
 
 use dp_clipping::{
-    AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, CountQuery,
-    MethodState, PublicContext, Weights,
+    AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, CountNoise, CountQuery, MethodState,
+    PublicContext,
 };
 use dp_engine::DropoutKey;
 use rand::{CryptoRng, SeedableRng};
@@ -64,7 +64,7 @@ pub(super) fn exact_counts(
     norms: &[f64],
     groups: &[usize],
 ) -> Result<Vec<CountQuery>> {
-    let config = without_count_noise(state.config);
+    let config = state.config.with_count_noise(CountNoise::Multiplier(0.0));
     let mut method = config.build(context)?;
     method.restore(&MethodState { config, ..*state }.to_value())?;
     // Multiplied by 0: what is drawn does not matter.
@@ -117,19 +117,6 @@ impl FixedStep {
         let dropout = DropoutKey::draw(&mut ChaCha20Rng::seed_from_u64(dropout));
         Ok(Self { threshold, released, dropout })
     }
-}
-
-fn without_count_noise(mut config: ClipConfig) -> ClipConfig {
-    const NONE: CountNoise = CountNoise::Multiplier(0.0);
-    match &mut config.controller {
-        Controller::Constant { .. } => {}
-        Controller::Geometric { count_noise, .. } | Controller::PerGroup { count_noise, .. } => *count_noise = NONE,
-    }
-    match &mut config.weights {
-        Weights::Uniform => {}
-        Weights::Naive { count_noise } => *count_noise = NONE,
-    }
-    config
 }
 
 #[cfg(test)]

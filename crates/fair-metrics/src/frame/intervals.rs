@@ -13,6 +13,7 @@ use crate::{Interval, Labels, MetricError, Predictions};
 
 /// Intervals of one stratum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StratumIntervals {
     /// Interval of the overall value.
     pub overall: NoisyRate,
@@ -127,6 +128,7 @@ fn f1_gaps(groups: Vec<Vec<Share>>, level: f64) -> (Gap, Gap) {
 
 /// Exact intervals of a rate in one stratum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RateIntervals {
     /// Interval of the overall rate.
     pub overall: Interval,

@@ -33,7 +33,7 @@ use crate::{Measured, MetricError};
 /// })?;
 /// let stratum = &frame.strata()[0];
 /// assert_eq!(stratum.by_group[0].levels, ["f"]);
-/// assert_eq!(stratum.by_group[0].measured, Measured { n: 2, value: Some(0.5) });
+/// assert_eq!(stratum.by_group[0].measured, Measured::new(2, Some(0.5)));
 /// assert_eq!(stratum.difference(Distance::BetweenGroups), Some(0.5));
 /// # Ok::<(), fair_metrics::MetricError>(())
 /// ```
@@ -46,6 +46,7 @@ pub struct MetricFrame {
 
 /// One combination of control levels; the only one if there is no control feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Stratum {
     /// Levels of the control features, in their order.
     pub levels: Vec<String>,
@@ -57,6 +58,7 @@ pub struct Stratum {
 
 /// The metric of one group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GroupValue {
     /// Levels of the protected attributes, in their order.
     pub levels: Vec<String>,

@@ -11,6 +11,7 @@ use crate::{Confusion, Labels, Measured, MetricError, Predictions};
 /// A rate of [`Confusion`], by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BinaryRate {
     /// [`Confusion::selection_rate`].
     SelectionRate,
@@ -67,6 +68,7 @@ impl BinaryRate {
 /// How the two rates of equalized odds become one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Aggregate {
     /// The worse of the two.
     WorstCase,

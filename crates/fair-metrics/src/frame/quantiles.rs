@@ -9,6 +9,7 @@ use crate::{Measured, MetricError};
 /// One quantile of everything in a stratum, over resamples; undefined where a resample's statistic
 /// was.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct StratumQuantiles {
     /// Which quantile, in [0, 1].
     pub quantile: f64,

@@ -13,6 +13,7 @@ const NEARLY_ALL: f64 = 0.995;
 
 /// Rates of one group, or of all.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct GroupFigures {
     /// Its number of records, with noise.
     pub records: f64,
@@ -36,6 +37,7 @@ pub struct GroupFigures {
 /// Everything that is said of groups: one function makes it for `fairness.json`, for the pages that
 /// are drawn from it, and for the audit.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct NoisyFigures {
     /// All records.
     pub overall: GroupFigures,

@@ -11,6 +11,7 @@ use super::share::Share;
 /// A group whose figure is unknown may differ from the others by anything. Then the gap of all
 /// groups is unknown, and its interval goes as far as a gap can.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Gap {
     /// Between all groups.
     pub all: NoisyRate,

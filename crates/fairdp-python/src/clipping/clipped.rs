@@ -19,7 +19,7 @@ pub(crate) struct CountQuery {
 
 impl CountQuery {
     pub(crate) fn of(query: &dp_clipping::CountQuery) -> Self {
-        let dp_clipping::CountQuery { name, noise_multiplier, l2_sensitivity, released } = query.clone();
+        let dp_clipping::CountQuery { name, noise_multiplier, l2_sensitivity, released, .. } = query.clone();
         Self { name, noise_multiplier, l2_sensitivity, released }
     }
 }

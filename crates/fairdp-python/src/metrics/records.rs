@@ -78,7 +78,7 @@ impl Records {
 
     /// The numbers of records, with weight or without.
     fn counts(&self, py: Python<'_>) -> PyResult<Frame> {
-        let count = |rows: &[usize]| Ok(Measured { n: rows.len(), value: Some(rows.len() as f64) });
+        let count = |rows: &[usize]| Ok(Measured::new(rows.len(), Some(rows.len() as f64)));
         let frame = || MetricFrame::new(&self.attributes, &self.controls, count);
         py.detach(frame).map(Frame).map_err(errors::metric_error)
     }
@@ -118,7 +118,7 @@ impl Records {
         let decisions = self.decisions()?;
         Ok(move |rows: &[usize]| {
             if !rows.iter().any(|row| self.has_weight(*row)) {
-                return Ok(Measured { n: rows.len(), value: None });
+                return Ok(Measured::new(rows.len(), None));
             }
             Ok(decisions.on_rows(rows.iter().copied(), rate))
         })
