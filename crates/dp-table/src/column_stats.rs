@@ -8,7 +8,7 @@ use crate::knots::Knots;
 use crate::look_alikes::look_alikes;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
-use crate::readings::{DateReading, NumberReading, Readings};
+use crate::readings::{DateReading, NumberReading, Readings, plain_number};
 use crate::schema::Bins;
 use crate::value::Value;
 use crate::vector;
@@ -36,9 +36,9 @@ const EPOCH: (f64, f64) = (315_532_800.0, 4_102_444_800.0);
 /// Statistics of a column over the rows so far.
 #[derive(Default)]
 pub(crate) struct ColumnStats {
-    /// Different texts with their counts.
+    /// Different texts with their counts, as long as there are not too many.
     texts: HashMap<String, u64>,
-    /// Whether there were too many, or lists of numbers.
+    /// Whether there were, or lists of numbers: their readings are counted one by one.
     has_more_texts: bool,
     missing: u64,
     /// Texts that may stand for missing values.
@@ -88,40 +88,48 @@ impl ColumnStats {
             }
             return;
         }
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => {
-                let (low, high) = self.range.unwrap_or((number, number));
-                self.range = Some((low.min(number), high.max(number)));
-                self.numbers += 1;
-                self.has_fractions |= number.fract() != 0.0;
-                self.is_no_counter |= self.last.is_some_and(|last| number != last + 1.0);
-                self.last = Some(number);
-                self.current = self.last;
-                self.readings.add_number(text, number);
-            }
-            _ => {
-                self.words += 1;
-                let is_list = text.starts_with('[') && self.add_vector(text);
-                if !is_list && !self.readings.add_text(text) {
-                    self.add_stray(text, line);
-                }
-            }
+        let number = plain_number(text);
+        match number {
+            Some(number) => self.add_number(number),
+            None => self.words += 1,
         }
-        if let Some(count) = self.texts.get_mut(text) {
+        if !self.has_more_texts
+            && let Some(count) = self.texts.get_mut(text)
+        {
             *count += 1;
-        } else if self.texts.len() < MOST_VALUES && !self.has_more_texts {
-            self.texts.insert(text.to_owned(), 1);
-        } else {
-            self.has_more_texts = true;
-            self.texts.clear();
+            return;
         }
+        let is_list = number.is_none() && text.starts_with('[') && self.add_vector(text);
+        let may_be_stray = number.is_none() && !is_list && self.strays.len() < MOST_STRAYS;
+        if may_be_stray && !Readings::read(text) {
+            self.add_stray(text, line);
+        }
+        // Lists are long, and each is another one.
+        if is_list || self.has_more_texts || self.texts.len() == MOST_VALUES {
+            self.has_more_texts = true;
+            // They are kept no longer.
+            self.readings.add_all(&std::mem::take(&mut self.texts));
+            self.readings.add(text, number, 1);
+        } else {
+            self.texts.insert(text.to_owned(), 1);
+        }
+    }
+
+    fn add_number(&mut self, number: f64) {
+        let (low, high) = self.range.unwrap_or((number, number));
+        self.range = Some((low.min(number), high.max(number)));
+        self.numbers += 1;
+        self.has_fractions |= number.fract() != 0.0;
+        self.is_no_counter |= self.last.is_some_and(|last| number != last + 1.0);
+        self.last = Some(number);
+        self.current = self.last;
     }
 
     fn add_stray(&mut self, text: &str, line: usize) {
         if self.strays.is_empty() {
             self.first_stray = line;
         }
-        if self.strays.len() < MOST_STRAYS && !self.strays.iter().any(|stray| stray == text) {
+        if !self.strays.iter().any(|stray| stray == text) {
             self.strays.push(text.to_owned());
         }
     }
@@ -132,8 +140,6 @@ impl ColumnStats {
         if vector::parse(text, &mut numbers).is_none() {
             return false;
         }
-        // They are long, and each is another one.
-        self.has_more_texts = true;
         let square: f64 = numbers.iter().map(|number| number * number).sum();
         let stats = self.vectors.get_or_insert(VectorStats { count: 0, length: numbers.len(), square });
         if stats.length == numbers.len() {
@@ -172,7 +178,8 @@ impl ColumnStats {
         Found { range: fit.range, has_fractions, strays, n, format, is_ambiguous }
     }
 
-    pub(crate) fn guess(self, name: &str) -> ColumnGuess {
+    pub(crate) fn guess(mut self, name: &str) -> ColumnGuess {
+        self.readings.add_all(&self.texts);
         let total = self.numbers + self.words;
         let vector = self.vectors.as_ref().filter(|stats| stats.count == total && stats.length > 1);
         let vector = vector.map(|stats| GuessedVector { length: stats.length, norm: stats.square.sqrt() });

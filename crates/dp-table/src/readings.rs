@@ -1,5 +1,7 @@
 //! Ways in which the texts of a column may be read as numbers or dates.
 
+use std::collections::HashMap;
+
 use crate::date_format::{DateFormat, Instant};
 use crate::number_format::NumberFormat;
 
@@ -26,8 +28,8 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    fn add(&mut self, value: f64, has_fraction: bool) {
-        self.n += 1;
+    fn add(&mut self, value: f64, has_fraction: bool, count: u64) {
+        self.n += count;
         let (low, high) = self.range.unwrap_or((value, value));
         self.range = Some((low.min(value), high.max(value)));
         self.has_fractions |= has_fraction;
@@ -75,52 +77,72 @@ pub(crate) struct DateReading {
 const DATES: [DateFormat; 3] = [DateFormat::Iso, DateFormat::DayFirst, DateFormat::MonthFirst];
 
 impl Readings {
-    /// Counts a plain number.
-    pub(crate) fn add_number(&mut self, text: &str, number: f64) {
-        self.plain.add(number, false);
-        if text.contains('.') {
-            self.with_point += 1;
-            let german = NumberFormat { decimal: ',', thousands: Some('.'), unit: None };
-            if let Some(value) = german.parse(text) {
-                self.pointed.add(value, false);
-            }
-        } else {
-            self.whole.add(number, false);
+    /// Whether a text that is no plain number may be read as one, or as a date.
+    pub(crate) fn read(text: &str) -> bool {
+        let mut readings = Self::default();
+        readings.add_text(text, 1);
+        readings.numbers.iter().chain(&readings.dates).any(|fit| fit.n > 0)
+    }
+
+    /// Counts a text that was met this often, with the plain number that it is.
+    pub(crate) fn add(&mut self, text: &str, number: Option<f64>, count: u64) {
+        match number {
+            Some(number) => self.add_number(text, number, count),
+            None => self.add_text(text, count),
         }
     }
 
-    /// Counts a text that is no plain number. Returns whether it may be read as one, or as a date.
-    pub(crate) fn add_text(&mut self, text: &str) -> bool {
+    /// Counts texts that were met this often.
+    pub(crate) fn add_all(&mut self, texts: &HashMap<String, u64>) {
+        for (text, count) in texts {
+            self.add(text, plain_number(text), *count);
+        }
+    }
+
+    fn add_number(&mut self, text: &str, number: f64, count: u64) {
+        self.plain.add(number, false, count);
+        match text.split_once('.') {
+            None => self.whole.add(number, false, count),
+            Some((whole, fraction)) => {
+                self.with_point += count;
+                // With the point between thousands, of which it is the only one.
+                let n_digits = whole.trim_start_matches(['+', '-']).len();
+                if fraction.len() == 3 && (1..=3).contains(&n_digits) && !fraction.contains(['e', 'E']) {
+                    self.pointed.add((number * 1e3).round(), false, count);
+                }
+            }
+        }
+    }
+
+    fn add_text(&mut self, text: &str, count: u64) {
         let is_like_one = text.len() <= LONGEST && text.bytes().any(|byte| byte.is_ascii_digit());
         if !is_like_one {
-            return false;
+            return;
         }
-        let mut is_read = false;
         // Every format reads dates in ISO format, which are counted once.
         let is_iso = DateFormat::Iso.parse(text).is_some();
         for (format, fit) in DATES.iter().zip(&mut self.dates) {
             if let Some(found) = format.parse(text).filter(|_| !is_iso || *format == DateFormat::Iso) {
-                fit.add(found.days(), found.has_time());
-                is_read = true;
+                fit.add(found.days(), found.has_time(), count);
             }
         }
-        let unit = UNITS
-            .iter()
-            .copied()
-            .find(|unit| text.strip_prefix('-').unwrap_or(text).starts_with(unit) || text.ends_with(unit));
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let unit = UNITS.iter().copied().find(|unit| unsigned.starts_with(unit) || text.ends_with(unit));
         if let Some(unit) = unit {
             self.has_other_units |= self.unit.get_or_insert_with(|| unit.to_owned()) != unit;
+        }
+        // Other letters are in no number.
+        if unit.is_none() && text.contains(|letter: char| letter.is_alphabetic() && !matches!(letter, 'e' | 'E')) {
+            return;
         }
         for ((decimal, thousands), fit) in SIGNS.into_iter().zip(&mut self.numbers) {
             let format = NumberFormat { decimal, thousands, unit: unit.map(str::to_owned) };
             if let Some(value) = format.parse(text) {
-                fit.add(value, value.fract() != 0.0);
-                is_read = true;
+                fit.add(value, value.fract() != 0.0, count);
                 let bare = NumberFormat { thousands: None, ..format };
                 fit.has_thousands |= bare.parse(text).is_none();
             }
         }
-        is_read
     }
 
     /// The way in which most texts are numbers; `None` if none of them is.
@@ -183,6 +205,11 @@ impl DateReading {
     }
 }
 
+/// The number that a text is without any format.
+pub(crate) fn plain_number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,10 +217,7 @@ mod tests {
     fn of(texts: &[&str]) -> Readings {
         let mut readings = Readings::default();
         for text in texts {
-            match text.parse() {
-                Ok(number) => readings.add_number(text, number),
-                Err(_) => drop(readings.add_text(text)),
-            }
+            readings.add(text, plain_number(text), 1);
         }
         readings
     }

@@ -9,6 +9,8 @@ use crate::value::Value;
 pub(crate) struct ValueList {
     /// As they are written.
     texts: HashMap<String, u16>,
+    /// Bytes of the longest text.
+    longest: usize,
     /// Positions of values with several spellings, by their meaning.
     meanings: HashMap<Value<'static>, u16>,
 }
@@ -40,7 +42,10 @@ impl ValueList {
 
     /// The position of the value that a text means.
     pub(crate) fn find(&self, text: &str) -> Option<u16> {
-        if let Some(place) = self.texts.get(text) {
+        // A long text need not be looked for.
+        if text.len() <= self.longest
+            && let Some(place) = self.texts.get(text)
+        {
             return Some(*place);
         }
         // Most lists are of texts alone.
@@ -49,6 +54,7 @@ impl ValueList {
 
     fn insert(&mut self, text: &str, meanings: Vec<Value<'_>>, place: u16) {
         self.texts.insert(text.to_owned(), place);
+        self.longest = self.longest.max(text.len());
         for meaning in meanings {
             let meaning = match meaning {
                 Value::Number(number) => Value::Number(number),
