@@ -6,6 +6,14 @@ use std::path::{Path, PathBuf};
 /// Why a model, a loss or records were refused, or an operation failed.
 ///
 /// Under a chain of errors (`source`) nothing is printed twice.
+///
+/// **Example**
+/// ```
+/// use dp_engine::{DType, Device, EngineError, Model, ModelConfig};
+/// let error = Model::new(&ModelConfig::LogisticRegression, 0, 1, DType::F32, &Device::Cpu).unwrap_err();
+/// assert_eq!(error.to_string(), "n_inputs = 0: expected at least 1");
+/// assert!(matches!(error, EngineError::InvalidParameter { parameter: "n_inputs", .. }));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {

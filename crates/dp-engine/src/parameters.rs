@@ -18,6 +18,18 @@ use crate::layers::{Initial, ParameterSpec};
 /// flat vector.
 ///
 /// A clone is another handle on the same values: what changes one changes both.
+///
+/// **Example**
+/// ```
+/// use dp_engine::{DType, Device, Model, ModelConfig};
+/// let model = Model::new(&ModelConfig::LogisticRegression, 2, 1, DType::F32, &Device::Cpu)?;
+/// let parameters = model.parameters();
+/// parameters.set(&[1.0, -1.0, 0.5])?;
+/// let named: Vec<(&str, &[usize])> = parameters.specs().iter().map(|s| (&*s.name, &*s.shape)).collect();
+/// assert_eq!(named, [("linear.weight", &[1, 2][..]), ("linear.bias", &[1])]);
+/// assert_eq!(parameters.to_vec()?, [1.0, -1.0, 0.5]);
+/// # Ok::<(), dp_engine::EngineError>(())
+/// ```
 #[derive(Clone)]
 pub struct ParameterVector {
     flat: Tensor,

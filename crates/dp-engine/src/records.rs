@@ -51,6 +51,14 @@ impl std::fmt::Debug for Records {
 /// The number of records is among it, as usual, although neighbours under addition and removal
 /// differ in it: it sets the sampling rate and the expected batch size. Classes and groups are
 /// those that exist, not those that occur.
+///
+/// **Example**
+/// ```
+/// use dp_engine::PublicFacts;
+/// // Adult: two classes of income, two sexes, 98 inputs after one-hot encoding.
+/// let facts = PublicFacts { n_records: 36_178, n_inputs: 98, n_classes: 2, n_groups: 2 };
+/// assert_eq!(PublicFacts { n_groups: 1, ..facts }.n_records, 36_178);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicFacts {

@@ -7,6 +7,15 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::{EngineError, Result};
 
 /// A fixed number of threads, the caller's among them.
+///
+/// **Example**
+/// ```
+/// use std::num::NonZeroUsize;
+/// use dp_engine::Threads;
+/// let two = Threads::new(NonZeroUsize::MIN.saturating_add(1))?;
+/// assert_eq!(two.each(0..4, |i| i * i), [0, 1, 4, 9]);
+/// # Ok::<(), dp_engine::EngineError>(())
+/// ```
 #[derive(Debug)]
 pub struct Threads {
     count: NonZeroUsize,

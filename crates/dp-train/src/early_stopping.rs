@@ -13,6 +13,20 @@ use crate::error::{Result, TrainError};
 /// the test set, and never records that are trained on. For the training records the stopped run is
 /// a function of the released parameters, but the number of steps is then itself an outcome, so the
 /// ledger is charged with every step of the plan, taken or not: ε is that of the whole plan.
+///
+/// **Example**
+/// ```
+/// use dp_train::{BatchPlan, EarlyStopping, LearningRate, Loss, ModelConfig, Plan, PublicFacts, StoppingCriterion, TrainConfig};
+/// let facts = PublicFacts { n_records: 1_000, n_inputs: 4, n_classes: 3, n_groups: 1 };
+/// let (batches, rate) = (BatchPlan::exact(facts, 100, 20)?, LearningRate::Constant(0.1));
+/// let rule = EarlyStopping { patience: 3, min_improvement: 0.0, criterion: StoppingCriterion::Loss };
+/// let config = TrainConfig {
+///     early_stopping: Some(rule),
+///     ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::SoftmaxCrossEntropy, batches, rate)
+/// };
+/// assert_eq!(Plan::new(config, facts)?.conditions(), ["the validation records that decide when to stop"]);
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EarlyStopping {

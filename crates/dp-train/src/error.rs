@@ -10,6 +10,15 @@ use crate::purpose::Purpose;
 /// Why a plan was refused or a run stopped.
 ///
 /// Under a chain of errors (`source`) nothing is printed twice.
+///
+/// **Example**
+/// ```
+/// use dp_train::{BatchPlan, PublicFacts, TrainError};
+/// let facts = PublicFacts { n_records: 10, n_inputs: 1, n_classes: 2, n_groups: 1 };
+/// let error = BatchPlan::exact(facts, 11, 1).unwrap_err();
+/// assert_eq!(error.to_string(), "batch_size = 11: expected 1 to 10, the number of records");
+/// assert!(matches!(error, TrainError::InvalidParameter { parameter: "batch_size", .. }));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {

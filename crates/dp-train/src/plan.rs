@@ -118,6 +118,20 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
 /// accountant finds for [`Plan::event`] at `delta`. Initial parameters, [`PublicFacts`] and
 /// everything in the configuration count as public; hyper-parameters chosen on the same data are
 /// not accounted for. How the records became numbers is for [`Plan::with_conditions`] to say.
+///
+/// **Example**
+/// ```
+/// use dp_train::PrivacyConfig;
+/// use dp_train::dp_accounting::{Delta, NoiseMultiplier};
+/// use dp_train::dp_clipping::registry;
+/// let clipping = registry::find("dpsgd-f")?.default_config();
+/// let privacy = PrivacyConfig {
+///     require_guarantee: true,
+///     ..PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-5)?)
+/// };
+/// assert!(privacy.clipping.certified());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyConfig {
@@ -147,6 +161,19 @@ impl PrivacyConfig {
 
 /// Everything that decides a run's result and its privacy. What only changes its speed is in
 /// [`Execution`](crate::Execution).
+///
+/// **Example**
+/// ```
+/// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, OptimiserConfig, PublicFacts, TrainConfig};
+/// let facts = PublicFacts { n_records: 1_000, n_inputs: 4, n_classes: 3, n_groups: 1 };
+/// let (batches, rate) = (BatchPlan::exact(facts, 100, 2)?, LearningRate::Constant(0.1));
+/// let config = TrainConfig {
+///     optimiser: OptimiserConfig::Momentum { momentum: 0.9, nesterov: false },
+///     ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::SoftmaxCrossEntropy, batches, rate)
+/// };
+/// assert!(config.privacy.is_none() && config.batches.steps == 20);
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {

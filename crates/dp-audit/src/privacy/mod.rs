@@ -39,6 +39,13 @@ use self::mechanism::{Guess, ManyCanaries, N_GROUPS, OneCanary, Statistics};
 pub use self::plant::Plant;
 
 /// How long an audit looks.
+///
+/// **Example**
+/// ```
+/// use dp_audit::privacy::AuditSettings;
+/// let settings = AuditSettings { runs: 8_000, ..AuditSettings::quick() };
+/// assert_eq!((settings.canaries, settings.delta), (300, 1e-5));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AuditSettings {
     /// Runs in either world, for each group; at least 8, of which a quarter teaches the attacker.

@@ -19,6 +19,17 @@ use super::measure::{Breach, Comparison};
 use crate::plant::Fault;
 
 /// Settings of a replay.
+///
+/// **Example**
+/// ```
+/// use std::num::NonZeroUsize;
+/// use dp_audit::replay::Replay;
+/// use dp_train::Device;
+/// let (one, device, method) = (NonZeroUsize::MIN, Device::Cpu, Some("dpsgd".into()));
+/// let honest = Replay { cases: 20, seed: 1, method, layer: None, plant: None, threads: one, ranks: one, device };
+/// assert_eq!(honest.run(&|_| {})?.violations, 0);
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// Number of cases.

@@ -29,6 +29,17 @@ pub enum InputShape {
 
 /// One layer of [`ModelConfig::Sequential`](super::ModelConfig::Sequential), or of the
 /// convolutional part of [`ModelConfig::Cnn`](super::ModelConfig::Cnn).
+///
+/// **Example**
+/// ```
+/// use dp_engine::{Activation, DType, Device, InputShape, LayerConfig, Model, ModelConfig};
+/// let linear = |outputs| LayerConfig::Linear { outputs };
+/// let layers = vec![linear(8), LayerConfig::Activation { function: Activation::Relu }, linear(2)];
+/// let config = ModelConfig::Sequential { input: InputShape::Features, layers };
+/// let model = Model::new(&config, 5, 2, DType::F32, &Device::Cpu)?;
+/// assert_eq!(model.n_parameters(), 5 * 8 + 8 + 8 * 2 + 2);
+/// # Ok::<(), dp_engine::EngineError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]

@@ -42,6 +42,15 @@ use crate::sampler::PoissonSampler;
 
 /// Options that change only the speed of a run. They change neither its privacy nor its result: no
 /// bit of a certified run's, and of another run's only its rounding.
+///
+/// **Example**
+/// ```
+/// use std::thread::available_parallelism;
+/// use dp_train::Execution;
+/// let execution = Execution { threads: available_parallelism()?, ..Execution::default() };
+/// assert!(execution.device.is_cpu() && execution.records_at_once() == 1_024);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Execution {
     /// Records that are in memory with their activations at once, at least 1, or one piece
