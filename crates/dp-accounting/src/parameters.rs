@@ -121,6 +121,15 @@ impl std::fmt::Display for OutcomeCount {
 /// [`MarkedEpsilon`](crate::MarkedEpsilon).
 ///
 /// **Edge cases.** JSON has no infinity: it is written as `null`.
+///
+/// ```
+/// use dp_accounting::Epsilon;
+/// assert_eq!(Epsilon::new(1.0)?.get(), 1.0);
+/// assert!(!Epsilon::INFINITE.is_finite());
+/// let error = Epsilon::new(-1.0).unwrap_err();
+/// assert_eq!(error.to_string(), "epsilon = -1: expected a number of at least 0, or infinity");
+/// # Ok::<(), dp_accounting::AccountingError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "Option<f64>", into = "Option<f64>")]
 pub struct Epsilon(f64);

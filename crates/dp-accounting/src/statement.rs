@@ -58,6 +58,13 @@ pub struct Statement {
 }
 
 /// The part of a statement that only its author knows.
+///
+/// ```
+/// use dp_accounting::Scope;
+/// let mut scope = Scope::of("one person's record", ["the trained model"]);
+/// scope.not_covered.push("the hyper-parameter search".into());
+/// assert_eq!(scope.covered, ["the trained model"]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     /// One record, in words, for example `one person's record`.

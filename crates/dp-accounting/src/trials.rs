@@ -8,6 +8,13 @@ use crate::AccountingError;
 ///
 /// **Source.** Papernot & Steinke 2022, Definition 1 (truncated negative binomial) and Section 3.4
 /// (Poisson).
+///
+/// ```
+/// use dp_accounting::TrialCount;
+/// // A random number of runs, ten on average.
+/// assert!(TrialCount::poisson(10.0).is_ok());
+/// assert_eq!(TrialCount::poisson(0.0).unwrap_err().to_string(), "mean = 0: expected a number above 0 and below 1e12");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedTrialCount", into = "UncheckedTrialCount")]
 pub struct TrialCount(Family);

@@ -12,6 +12,14 @@ use crate::{
 ///
 /// **Units.** `noise_multiplier` is σ: standard deviation of the gradient noise divided by the
 /// bound.
+///
+/// ```
+/// use dp_clipping::PublicContext;
+/// let context = PublicContext { n_groups: 2, expected_batch_size: 256.0, noise_multiplier: 1.0 };
+/// assert!(context.validate().is_ok());
+/// let no_groups = PublicContext { n_groups: 0, ..context };
+/// assert_eq!(no_groups.validate().unwrap_err().to_string(), "n_groups = 0: expected at least 1");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicContext {

@@ -16,6 +16,14 @@ use crate::{
 /// It sees the same Poisson batch as the gradient, so a step with noise multipliers `σ, σ_1, …` is
 /// one sampled Gaussian with `σ_eff = (σ⁻² + σ_1⁻² + …)^(-1/2)`, also where the gradient's bound
 /// was chosen from the counts.
+///
+/// ```
+/// use dp_clipping::{PublicContext, registry};
+/// let context = PublicContext { n_groups: 2, expected_batch_size: 256.0, noise_multiplier: 1.0 };
+/// let queries = registry::find("dpsgd-f")?.default_config().queries(&context);
+/// assert_eq!((queries.len(), queries[0].l2_sensitivity, queries[0].noise_multiplier), (1, 1.0, 10.0));
+/// # Ok::<(), dp_clipping::ClipError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CountQuery {
@@ -30,6 +38,13 @@ pub struct CountQuery {
 }
 
 /// How much noise a count gets.
+///
+/// ```
+/// use dp_clipping::{CountNoise, PublicContext};
+/// let context = PublicContext { n_groups: 2, expected_batch_size: 256.0, noise_multiplier: 1.5 };
+/// assert_eq!(CountNoise::TimesGradient(10.0).multiplier(&context), 15.0);
+/// assert_eq!(CountNoise::Multiplier(10.0).multiplier(&context), 10.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountNoise {

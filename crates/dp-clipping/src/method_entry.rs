@@ -10,6 +10,14 @@ use crate::{
 
 /// The settings a study varies. A preset reads those it needs; `None` means the value of the
 /// method's paper.
+///
+/// ```
+/// use dp_clipping::{PresetParams, registry};
+/// let params = PresetParams { clip_norm: 0.5, target: Some(0.3), ..PresetParams::default() };
+/// let config = registry::find("adaptive")?.config(&params)?;
+/// assert_eq!(config.controller.first_threshold(), 0.5);
+/// # Ok::<(), dp_clipping::ClipError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PresetParams {

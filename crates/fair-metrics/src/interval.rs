@@ -6,6 +6,14 @@ use crate::special::{beta_quantile, t_quantile};
 use crate::{Estimate, Measured, MetricError};
 
 /// A confidence interval.
+///
+/// ```
+/// use fair_metrics::clopper_pearson;
+/// // 8 of 10, with a level of 95 %.
+/// let interval = clopper_pearson(8, 10, 0.95)?;
+/// assert!((interval.low - 0.4439).abs() < 1e-4 && (interval.high - 0.9748).abs() < 1e-4);
+/// # Ok::<(), fair_metrics::MetricError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interval {

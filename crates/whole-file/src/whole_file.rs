@@ -10,6 +10,16 @@ use crate::unfinished::Unfinished;
 ///
 /// An earlier file stays as it is until then. It also stays if anything fails or the process is
 /// killed.
+///
+/// ```
+/// use whole_file::{Readers, WholeFile};
+///
+/// let path = std::env::temp_dir().join(format!("whole-file-{}", std::process::id()));
+/// WholeFile::create(&path, Readers::Owner)?.write_bytes(b"all of it")?;
+/// assert_eq!(std::fs::read(&path)?, b"all of it");
+/// std::fs::remove_file(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct WholeFile {
     target: Target,

@@ -19,6 +19,12 @@ use crate::{
 };
 
 /// How the threshold moves between steps.
+///
+/// ```
+/// use dp_clipping::Controller;
+/// let constant = Controller::Constant { threshold: 0.5 };
+/// assert_eq!((constant.name(), constant.first_threshold()), ("constant", 0.5));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]

@@ -17,6 +17,14 @@ use crate::{ClipError, bound::check_threshold, error::check};
 
 /// How a record's scale follows from its norm and the threshold in force, a clipping norm `C` or an
 /// upper bound `Z`.
+///
+/// ```
+/// use dp_clipping::ScaleRule;
+/// // A gradient of norm 4 at threshold 1.
+/// assert_eq!((ScaleRule::Hard.scale(4.0, 1.0), ScaleRule::Hard.bound(1.0)), (0.25, 1.0));
+/// // At threshold ½ the normalised rule has the bound 1 all the same.
+/// assert_eq!((ScaleRule::Normalised.scale(4.0, 0.5), ScaleRule::Normalised.bound(0.5)), (0.25, 1.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]

@@ -7,6 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::{ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, count::Release};
 
 /// How much the records of each group count.
+///
+/// ```
+/// use dp_clipping::{ClipConfig, Controller, CountNoise, ScaleRule, Weights};
+/// let weights = Weights::Naive { count_noise: CountNoise::default() };
+/// let config = ClipConfig::new(ScaleRule::Tanh, Controller::Constant { threshold: 1.0 }, weights);
+/// assert!(config.needs_groups() && config.certified());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
