@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from fairdp import FairDPClassifier, UnmatchedValuesWarning
+from fairdp import FairDPClassifier, PrivacyLeakWarning, UnmatchedValuesWarning
 
 N = 2000
 AGE = np.random.default_rng(0).integers(18, 81, N)
@@ -219,3 +219,47 @@ def test_nothing_about_a_columns_type_follows_from_its_records():
     for mixed in ([1, "x"], [1.5, None], ["x", 2]):
         with pytest.raises(TypeError, match="nothing says what the column is"):
             of().fit(X.assign(b=pandas.Series(mixed * (N // 2), dtype=object)), Y)
+
+
+def test_records_and_classes_have_weights():
+    # In the half with the larger weight the sign of `age - 50` is the class, in the other its opposite.
+    is_heavy = np.arange(N) % 2 == 0
+    y = np.where(is_heavy, AGE > 50, AGE <= 50).astype(int)
+    old = pandas.DataFrame({"age": [75]})
+    declared = {"bounds": {"age": (18, 80)}, "classes": [0, 1]}
+    for heavy, light, expected in [(4.0, 1.0, 0.8), (1.0, 4.0, 0.2)]:
+        weights = np.where(is_heavy, heavy, light)
+        model = FairDPClassifier(8.0, **declared, max_weight=4.0).fit(X, y, sample_weight=weights)
+        assert abs(model.predict_proba(old)[0, 1] - expected) < 0.08
+        assert model.statement_["given"] == [] and "by its weight" in model.statement_["method"]
+    with pytest.warns(PrivacyLeakWarning, match="the largest weight"):
+        model = FairDPClassifier(8.0, **declared).fit(X, y, sample_weight=pandas.Series(weights))
+    assert any("weight" in given for given in model.statement_["given"])
+    # A class of three times the weight has three times the odds.
+    of = lambda **options: FairDPClassifier(20.0, **declared, **options).fit(X, Y).predict_proba(X)[:, 1]
+    assert of(class_weight={1: 3.0}).mean() > of().mean() + 0.02
+    assert FairDPClassifier(8.0, **declared, class_weight="balanced").fit(X, Y).score(X, Y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "weights", "expected"),
+    [
+        ({}, np.zeros(N), "sample_weight: every weight is zero"),
+        ({}, np.ones(3), "sample_weight"),
+        ({}, np.where(AGE > 50, -1.0, 1.0), "sample_weight: record .* has -1, expected"),
+        ({}, np.full(N, np.nan), "sample_weight: record 0 has nan"),
+        ({}, ["much"] * N, "sample_weight holds"),
+        ({"max_weight": 2.0}, None, "max_weight = 2.0: expected sample_weight"),
+        ({"max_weight": 0}, np.ones(N), "max_weight = 0"),
+        ({"max_weight": "2"}, np.ones(N), "max_weight = '2'"),
+        ({"class_weight": "equal"}, None, "class_weight = 'equal': expected"),
+        ({"class_weight": {2: 1.0}}, None, "class_weight: there is no class 2"),
+        ({"class_weight": {1: -1.0}}, None, "class_weight: 1 has -1.0"),
+        ({"class_weight": {0: 0, 1: 0}}, None, "class_weight: every weight is zero"),
+        ({"model": "mlp"}, np.ones(N), "weight"),
+        ({"method": "dpsgd", "class_weight": "balanced"}, None, "class_weight"),
+    ],
+)
+def test_weights_out_of_range_are_refused_by_name(options, weights, expected):
+    with pytest.raises(ValueError, match=expected):
+        FairDPClassifier(**DECLARED, **options).fit(X, Y, sample_weight=weights)

@@ -33,6 +33,7 @@ _NAMES = {
     "model.kind": "model",
     "model.hidden": "hidden",
     "model.decision": "decision",
+    'model.objective = "equal-classes"': "class_weight = 'balanced'",
     "method.name": "method",
     "method.sampling_rate": 'method_options["sampling_rate"]',
     "method.steps": 'method_options["steps"]',
@@ -57,6 +58,10 @@ def check(given: Mapping[str, Any]) -> None:
         _real("total_epsilon", given["total_epsilon"], expected, lambda value: least <= value < math.inf)
         if given["ledger"] is None:
             raise FairDPError(f"total_epsilon = {shown(given['total_epsilon'])}: expected with ledger=, which keeps it")
+    if given["max_weight"] is not None:
+        _real("max_weight", given["max_weight"], "a finite number above 0", lambda value: 0 < value < math.inf)
+    if given["class_weight"] not in (None, "balanced") and not isinstance(given["class_weight"], Mapping):
+        raise ValueError(f"class_weight = {shown(given['class_weight'])}: expected 'balanced' or a mapping from class to weight")
     if given["ledger"] is not None and not isinstance(given["ledger"], (str, os.PathLike)):
         raise TypeError(f"ledger = {shown(given['ledger'])}: expected the path of a file")
     for name, most in (("bins", 4096), ("max_records_per_unit", 2**63 - 1)):

@@ -90,6 +90,13 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         more: each record is used once. 0 trains on all, for who has other test records.
     max_records_per_unit
         Records of one unit that are used, 1 unless given; only with ``units`` in :meth:`fit`.
+    class_weight
+        ``"balanced"`` lets classes count equally in training, by their noisy counts; a mapping from
+        class to weight multiplies those of the records. Probabilities are those of the population
+        with ``"balanced"``, and of the weighted records with a mapping.
+    max_weight
+        The largest ``sample_weight``; larger ones are set to it. It is read from the records, and
+        covered by no ε, unless given. Clipping methods by name and networks have no weights.
     ledger, total_epsilon
         A file, of the program's kind, in which all fits on the same records are entered before they
         release anything, and the ε that all may have together: that of the first fit unless given.
@@ -144,6 +151,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decision: Literal["accuracy", "compromise", "balanced"] = "accuracy",
         test_fraction: float = 0.2,
         max_records_per_unit: int | None = None,
+        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        max_weight: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         total_epsilon: float | None = None,
         n_jobs: int | None = None,
@@ -166,6 +175,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.decision = decision
         self.test_fraction = test_fraction
         self.max_records_per_unit = max_records_per_unit
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.ledger = ledger
         self.total_epsilon = total_epsilon
         self.n_jobs = n_jobs
@@ -176,26 +187,31 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any,
         *,
+        sample_weight: Any = None,
         sensitive_features: Any = None,
         units: Any = None,
         progress: Any = None,
     ) -> FairDPClassifier:
         """Trains on an array of numbers, or on a pandas or polars frame of numbers and texts.
 
+        ``sample_weight`` says how much each record counts in training, up to ``max_weight``.
         ``sensitive_features`` are the groups that ``fairness_`` is about, ``units`` whose record
         each is. ``progress=True`` shows stages and steps; a function is called with the stage, the
-        steps done and all steps. Ctrl-C ends the run; nothing is then released. After a refit that fails the model is what it was.
+        steps done and all steps. Ctrl-C ends the run; nothing is then released. After a refit that
+        fails the model is what it was.
         """
         before = dict(vars(self))
         try:
-            self._fit(X, y, sensitive_features, units, progress)
+            self._fit(X, y, sample_weight, sensitive_features, units, progress)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _fit(self, X: Any, y: Any, sensitive_features: Any, units: Any, progress: Any) -> None:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any, units: Any, progress: Any
+    ) -> None:
         _parameters.check(self.get_params(deep=False))
         seed = _parameters.seed(self.random_state)
         told = _progress.callback(progress)
@@ -210,9 +226,10 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label = self._add_label(table, classes, positions, name)
         sensitive = self._add_groups(table, sensitive_features, len(positions))
         unit = self._add_units(table, units, len(positions))
+        weight = self._add_weights(table, sample_weight, classes, positions)
         self._warn(table, seed)
         delta = _tables.default_delta(len(positions)) if self.delta is None else float(self.delta)
-        config = self._config(table, label, unit, delta)
+        config = self._config(table, label, unit + weight, delta)
         ledger = None if self.ledger is None else Path(self.ledger)
         # 0700. It holds the run's folder until the release was read; records lie in it encoded, in
         # a file without a name.
@@ -487,7 +504,32 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table.columns.append((name, texts(column, "units")))
         return section("[unit]", {"column": name, "max_records": int(self.max_records_per_unit or 1)})
 
+    def _add_weights(self, table: Table, sample_weight: Any, classes: np.ndarray, positions: np.ndarray) -> str:
+        """Records' weights times those of their classes."""
+        by_class = self.class_weight if isinstance(self.class_weight, Mapping) else None
+        if sample_weight is None and by_class is None:
+            if self.max_weight is not None:
+                raise ValueError(f"max_weight = {self.max_weight}: expected sample_weight in fit with it")
+            return ""
+        high, source = 1.0, {}
+        weights = np.ones(len(positions))
+        if sample_weight is not None:
+            weights = _weights(sample_weight, len(positions))
+            if self.max_weight is None:
+                high, source = float(weights.max()), {"from": "data"}
+                table.leaks.append("the largest weight")
+            else:
+                high = float(self.max_weight)
+        if by_class is not None:
+            factors = _class_factors(by_class, classes)
+            # Those beyond the largest count as it does, whatever their class.
+            weights, high = np.minimum(weights, high) * factors[positions], high * float(factors.max())
+        name = table.free("weight")
+        table.columns.append((name, weights))
+        return section("[weight]", {"column": name, "high": high, **source})
+
     def _config(self, table: Table, label: str, unit: str, delta: float) -> str:
+        objective = "equal-classes" if self.class_weight == "balanced" else None
         hidden = None if self.hidden is None else [int(width) for width in self.hidden]
         total = None if self.total_epsilon is None else float(self.total_epsilon)
         try:
@@ -501,7 +543,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             section("[privacy]", {"epsilon": float(self.epsilon), "delta": delta, "total_epsilon": total}),
             section("[test]", {"fraction": float(self.test_fraction)}),
             unit,
-            section("[model]", {"kind": self.model, "hidden": hidden, "decision": self.decision}),
+            section("[model]", {"kind": self.model, "hidden": hidden, "decision": self.decision, "objective": objective}),
             method,
             *table.entries,
         ]
@@ -537,6 +579,38 @@ def _python_names() -> Iterator[None]:
         yield
     except FairDPError as error:
         raise FairDPError(_parameters.renamed(str(error))) from None
+
+
+def _weights(sample_weight: Any, n_records: int) -> np.ndarray:
+    """Finite numbers of at least 0, one for each record."""
+    weights = _columns.vector(sample_weight, "sample_weight")
+    check_length("sample_weight", weights, n_records)
+    try:
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight holds {weights.dtype}, expected numbers of at least 0") from None
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong) > 0:
+        value = weights[wrong[0]]
+        raise ValueError(f"sample_weight: record {wrong[0]} has {value:g}, expected a finite number of at least 0")
+    if not weights.any():
+        raise ValueError("sample_weight: every weight is zero, expected one above 0")
+    return weights
+
+
+def _class_factors(by_class: Mapping[Any, Any], classes: np.ndarray) -> np.ndarray:
+    """The weight of each class; 1 for one that is not listed."""
+    names, given = [text(value) for value in classes], list(by_class.items())
+    factors = np.ones(len(classes))
+    for (value, factor), place in zip(given, _rust.places(names, [text(value) for value, _ in given])):
+        if place is None:
+            raise ValueError(f"class_weight: there is no class {shown(value)}; there are {classes.tolist()}")
+        if isinstance(factor, bool) or not isinstance(factor, (int, float, np.number)) or not 0 <= float(factor) < np.inf:
+            raise ValueError(f"class_weight: {shown(value)} has {shown(factor)}, expected a finite number of at least 0")
+        factors[place] = float(factor)
+    if not factors.any():
+        raise ValueError("class_weight: every weight is zero, expected one above 0")
+    return factors
 
 
 def _refuse_missing_labels(y: Any) -> None:
