@@ -11,7 +11,7 @@ use crate::number_format::NumberFormat;
 use crate::readings::{DateReading, NumberReading, Readings, plain_number};
 use crate::schema::Bins;
 use crate::value::Value;
-use crate::vector;
+use crate::vector::{self, MOST_NUMBERS};
 
 /// How pandas names an index that it reads as a column.
 const PANDAS_INDEX: &str = "Unnamed: 0";
@@ -181,7 +181,8 @@ impl ColumnStats {
     pub(crate) fn guess(mut self, name: &str) -> ColumnGuess {
         self.readings.add_all(&self.texts);
         let total = self.numbers + self.words;
-        let vector = self.vectors.as_ref().filter(|stats| stats.count == total && stats.length > 1);
+        let vector =
+            self.vectors.as_ref().filter(|stats| stats.count == total && (2..=MOST_NUMBERS).contains(&stats.length));
         let vector = vector.map(|stats| GuessedVector { length: stats.length, norm: stats.square.sqrt() });
         let dates = self.readings.dates().filter(|dates| is_rare(total - dates.fit.n, dates.fit.n, usize::MAX));
         let found = self.numbers();

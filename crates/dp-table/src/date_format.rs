@@ -79,11 +79,10 @@ impl Instant {
         since / DAY
     }
 
-    /// The date of this number of days since 1970, as ISO text.
+    /// The date of this number of days since 1970, as ISO text; at most the last one of four digits.
     pub(crate) fn text_of_day(days: f64) -> String {
-        let second = (days * DAY) as i64;
-        Timestamp::from_second(second)
-            .map_or_else(|_| String::new(), |time| Offset::UTC.to_datetime(time).date().to_string())
+        let date = Timestamp::from_second((days * DAY) as i64).map(|time| Offset::UTC.to_datetime(time).date());
+        date.map_or_else(|_| "9999-12-31".into(), |date| date.to_string())
     }
 
     pub(crate) fn year(self) -> i16 {
@@ -128,7 +127,8 @@ fn iso(text: &str) -> Option<Instant> {
     let has_offset = text.get(10..)?.contains(['Z', 'z', '+', '-']);
     let time =
         if has_offset { Offset::UTC.to_datetime(text.parse().ok()?) } else { text.parse::<civil::DateTime>().ok()? };
-    Some(Instant(time))
+    // An offset may lead to the year before the first.
+    (time.year() >= 0).then_some(Instant(time))
 }
 
 /// Three numbers between points, slashes or hyphens, and perhaps a time of day.
@@ -210,12 +210,14 @@ mod tests {
         assert_eq!(days(DateFormat::MonthFirst, "1/31/2024 6:00 PM"), Some(day + 0.75));
         assert_eq!(days(DateFormat::EpochSeconds, "-43200"), Some(-0.5));
         assert_eq!((Instant::text_of_day(day), Instant::text_of_day(-1.0)), ("2024-01-31".into(), "1969-12-31".into()));
+        assert_eq!(Instant::text_of_day(3e6), "9999-12-31");
     }
 
     #[test]
     fn what_is_no_date_is_none() {
         for (format, text) in [
             (DateFormat::Iso, "2024-02-30"),
+            (DateFormat::Iso, "0000-01-01T00:00:00+02:00"),
             (DateFormat::Iso, "31.1.2024"),
             (DateFormat::Iso, "20240131"),
             (DateFormat::Iso, "2024-01-31x"),

@@ -210,7 +210,9 @@ impl Guess {
 impl GuessedVector {
     /// As a column: with the norm found; 1 where it is as good as that.
     pub fn column(&self, missing: bool) -> Column {
-        let norm = if (0.99..=1.01).contains(&self.norm) { 1.0 } else { self.norm };
+        // Zeros alone have any norm.
+        let is_one = self.norm == 0.0 || (0.99..=1.01).contains(&self.norm);
+        let norm = if is_one { 1.0 } else { self.norm.clamp(f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)) };
         Column::Vector { length: self.length, bound: VectorBound::Norm(norm), missing }
     }
 }

@@ -6,7 +6,7 @@ use crate::date_format::{DateFormat, Instant};
 use crate::number_format::NumberFormat;
 
 /// Units that are looked for, as they stand before or behind a number.
-const UNITS: [&str; 14] = ["%", "€", "$", "£", "¥", "EUR", "USD", "GBP", "CHF", "kg", "cm", "km", "‰", "Fr."];
+const UNITS: [&str; 13] = ["%", "€", "$", "£", "¥", "EUR", "USD", "GBP", "CHF", "kg", "cm", "km", "‰"];
 
 /// Signs that are tried: decimal, thousands.
 const SIGNS: [(char, Option<char>); 6] =

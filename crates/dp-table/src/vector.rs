@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::TableError;
 
 /// More numbers than this are a mistake.
-const MOST_NUMBERS: usize = 16_384;
+pub(crate) const MOST_NUMBERS: usize = 16_384;
 
 /// A norm that is larger by this share alone was rounded, and is not worth a remark.
 const ROUNDING: f64 = 1e-4;

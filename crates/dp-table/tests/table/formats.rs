@@ -144,6 +144,28 @@ fn a_boolean_is_one_feature_and_a_vector_one_for_each_number() {
     assert!(twice.unwrap_err().to_string().contains("column `v1`: is one of the columns of the vector `v*` too"));
 }
 
+/// A proposal is one that can be declared, whatever the values are.
+#[test]
+fn odd_columns_have_a_schema() {
+    for values in [
+        ["\"[0, 0]\"", "\"[0,0]\"", "[0 0]"],
+        ["\"[1e300, 1]\"", "[0 1e-300]", "[1 1]"],
+        ["2020-01-01", "9999-12-31", "9999-12-31 23:59:59"],
+        ["31.12.9999 10:00", "1.1.1000", "3.4.2000"],
+        ["0000-01-01", "2000-01-01 10:00", "2001-01-01"],
+        ["1.000 €", "2.000,5 €", "3 €"],
+    ] {
+        let rows: Vec<String> =
+            (0..90).map(|row| format!("{},{}\n", values[row % 3], ["no", "yes"][row % 2])).collect();
+        let quoted = rows.concat().replace("2.000,5 €", "\"2.000,5 €\"");
+        let placed = Placed::new("t.csv", format!("x,ill\n{quoted}"));
+        let guess = Guess::of(&mut placed.files().open().unwrap()).unwrap();
+        let column = guess.columns[0].column();
+        assert!(!matches!(column, Column::Dropped | Column::Category { .. }), "{column:?}");
+        placed.encode(&of(vec![("x", column)])).unwrap();
+    }
+}
+
 fn write_lists(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, numbers: &[f32], defined: &[i16], repeated: &[i16]) {
     let mut column = group.next_column().unwrap().unwrap();
     column.typed::<FloatType>().write_batch(numbers, Some(defined), Some(repeated)).unwrap();
