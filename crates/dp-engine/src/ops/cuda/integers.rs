@@ -20,6 +20,13 @@ pub struct DeviceIntegers {
     pub(super) beyond: CudaSlice<u32>,
 }
 
+/// The length, and no value.
+impl std::fmt::Debug for DeviceIntegers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DeviceIntegers([{}])", self.steps.len())
+    }
+}
+
 impl DeviceIntegers {
     /// `len` integers, all 0.
     pub(crate) fn new(device: &Device, len: usize) -> Result<Self> {
