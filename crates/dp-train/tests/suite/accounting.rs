@@ -1,6 +1,6 @@
 //! What is released, what is recorded, and how much noise really is added.
 
-use dp_accounting::{DpEvent, Ledger, Mark, MarkedEpsilon, NoiseMultiplier, SamplingRate};
+use dp_accounting::{Delta, DpEvent, Ledger, Mark, MarkedEpsilon, NoiseMultiplier, SamplingRate};
 use dp_clipping::{CountNoise, PresetParams, registry};
 use dp_train::{
     Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan,
@@ -159,6 +159,16 @@ fn a_run_without_privacy_says_so() {
     assert!(!plan.certified());
     assert!(plan.count_noise_multipliers().is_empty());
     assert_eq!(plan.scope("one person's record", true), None);
+}
+
+#[test]
+fn a_run_without_a_guarantee_states_none() {
+    let data = Data::random(40, 3, 2, 2, 1);
+    let records = data.records(DType::F32);
+    let plan = Plan::new(config(ModelConfig::LogisticRegression, batches(0.5, 2), None), data.facts).unwrap();
+    let trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
+    let error = trainer.statement("one person's record", Delta::new(1e-5).unwrap()).unwrap_err();
+    insta::assert_snapshot!(error, @"privacy = none: expected a certified method: there is no guarantee to state");
 }
 
 /// n = 1000, b = 256 for 20 epochs. Xu: q = b/n, T = ⌊20 · 1000/256⌋ = ⌊78.125⌋. Opacus:
