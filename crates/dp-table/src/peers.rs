@@ -20,6 +20,12 @@ pub struct Peers<'a> {
 /// Sends a message to all processes and returns the messages of all, in the order of ranks.
 pub type Gather<'a> = dyn Fn(Vec<u8>) -> io::Result<Vec<Vec<u8>>> + 'a;
 
+impl std::fmt::Debug for Peers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peers").field("rank", &self.rank).field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Peers<'a> {
     /// `rank` is the number of this process, from 0; `size` is the number of processes.
     pub fn new(rank: usize, size: usize, gather: &'a Gather<'a>) -> Self {

@@ -101,6 +101,16 @@ impl Row {
     }
 }
 
+/// Without the rows that were read ahead, which are private.
+impl std::fmt::Debug for TableReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableReader")
+            .field("files", &self.files)
+            .field("columns", &self.columns)
+            .finish_non_exhaustive()
+    }
+}
+
 impl TableReader {
     pub(crate) fn new(files: TableFiles) -> Result<Self, TableError> {
         let source = OpenFile::open(&files, 0)?;

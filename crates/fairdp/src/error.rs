@@ -214,19 +214,19 @@ pub enum FairdpError {
     #[error("a fault of this program: {0}")]
     Internal(String),
     /// A table cannot be read or does not fit its schema.
-    #[error("{0}")]
+    #[error(transparent)]
     Table(#[from] TableError),
     /// A privacy parameter or a ledger was refused.
-    #[error("accounting: {0}")]
+    #[error(transparent)]
     Accounting(#[from] AccountingError),
     /// A method's settings were refused, or a training run stopped.
-    #[error("training: {0}")]
-    Train(#[source] TrainError),
+    #[error(transparent)]
+    Train(TrainError),
     /// Linear training failed.
     #[error(transparent)]
     Linear(LinearError),
     /// A metric is not defined.
-    #[error("metrics: {0}")]
+    #[error(transparent)]
     Metric(#[from] fair_metrics::MetricError),
 }
 

@@ -1,5 +1,7 @@
 //! Answers of a model for the rows of a table, one after another.
 
+use std::fmt;
+
 use dp_table::{Row, RowEncoder, StoredAs, TableCounts, TableError, TableFiles, TableReader};
 
 use crate::error::{FairdpError, Result};
@@ -14,6 +16,13 @@ pub struct Predictor<'a> {
     row: Row,
     features: Vec<f32>,
     probabilities: Vec<f64>,
+}
+
+/// Without the row that was read, which is private.
+impl fmt::Debug for Predictor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Predictor").field("columns", &self.reader.columns()).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Predictor<'a> {
