@@ -2,11 +2,11 @@
 
 #[path = "../examples/calibrate.rs"]
 mod calibrate;
-#[path = "../examples/own_loop.rs"]
-mod own_loop;
+#[path = "../examples/ledger_of_a_loop.rs"]
+mod ledger_of_a_loop;
 
 #[test]
 fn examples_run() {
     calibrate::main().unwrap();
-    own_loop::main().unwrap();
+    ledger_of_a_loop::main().unwrap();
 }

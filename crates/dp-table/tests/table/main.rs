@@ -6,6 +6,8 @@ mod bytes;
 mod csv_files;
 mod encoded;
 mod formats;
+#[path = "../../examples/guess_and_encode.rs"]
+mod guess_and_encode;
 mod parquet_files;
 mod shared;
 mod values;
@@ -18,6 +20,12 @@ use dp_table::TableError;
 use dp_table::{
     BadRows, Bins, Column, Csv, EncodedFile, EncodedTable, Label, NumberFormat, Row, Schema, TableCounts, TableFiles,
 };
+
+/// The example runs, and ends with a check of its own result.
+#[test]
+fn the_example_runs() {
+    guess_and_encode::main().unwrap();
+}
 
 /// A folder with one table in it.
 struct Placed {

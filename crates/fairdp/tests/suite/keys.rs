@@ -265,7 +265,8 @@ fn two_processes_do_not_share_a_folder() {
     let here = folder.path();
     let mut first = Command::new(env!("CARGO_BIN_EXE_fairdp"));
     let mut first = first.current_dir(here).args(FIT).args(["--out", "run"]).stdout(Stdio::null()).spawn().unwrap();
-    while !here.join("run/private/lock").exists() {
+    // Written behind the lock.
+    while !here.join("run/private/checkpoint.json").exists() {
         assert!(first.try_wait().unwrap().is_none(), "the first run ended");
         std::thread::yield_now();
     }

@@ -4,6 +4,8 @@
 
 mod account;
 mod bad_rows;
+#[path = "../../examples/csv_to_release.rs"]
+mod csv_to_release;
 mod cuda;
 mod groups;
 mod init;
@@ -23,3 +25,9 @@ mod tuning;
 mod units;
 mod values;
 mod weights;
+
+/// The example runs, and ends with a check of its own result.
+#[test]
+fn the_example_runs() {
+    csv_to_release::main().unwrap();
+}

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let delta = Delta::new(1e-5)?;
     let clipping = registry::find("dpsgd-f")?.config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() })?;
     let model = ModelConfig::Mlp { hidden: vec![32], activation: Activation::Tanh };
-    let batches = BatchPlan::exact(N, 200, 5)?; // Poisson batches of 200 on average, for 5 epochs
+    let batches = BatchPlan::exact(records.facts(), 200, 5)?; // Poisson batches of 200 on average, for 5 epochs
     let config = TrainConfig {
         privacy: Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, delta)),
         ..TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, LearningRate::Constant(1.0))
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let streams = Randomness::from_os()?.streams(0, 0)?;
     let mut trainer = Trainer::new(&plan, &records, streams, Execution::default())?;
     trainer.run(&mut Unobserved)?;
-    println!("epsilon at most {:.3}", trainer.ledger().epsilon(delta)?.epsilon.get());
+    println!("{}", trainer.statement("one person's record", delta)?);
 
     let model = trainer.model();
     let alone = model.predict(&features)?;

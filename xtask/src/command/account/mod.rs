@@ -182,6 +182,11 @@ mod tests {
         let opacus = "account --sampling-rate 0.01 --steps 1000 --noise-multiplier 1 --delta 1e-5 --accountant rdp --orders opacus";
         let text = printed(opacus).unwrap();
         assert!(text.contains("RDP, improved conversion, 151 fixed orders") && !text.contains("classic"), "{text}");
-        assert!(printed(&opacus.replace("opacus", "0.5")).unwrap_err().to_string().contains("order is 0.5"));
+        assert!(
+            printed(&opacus.replace("opacus", "0.5"))
+                .unwrap_err()
+                .to_string()
+                .contains("orders = 0.5: expected a finite number above 1")
+        );
     }
 }
