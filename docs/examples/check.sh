@@ -17,7 +17,8 @@ cp Cargo.lock "$place"
 {
   echo '[patch.crates-io]'
   for crate in "${crates[@]}"; do
-    tar --extract --gzip --file "$(echo "$CARGO_TARGET_DIR/package/$crate"-[0-9]*.crate)" --directory "$place"
+    # Cargo compares times, and packages have one time for all of theirs.
+    tar --extract --touch --gzip --file "$(echo "$CARGO_TARGET_DIR/package/$crate"-[0-9]*.crate)" --directory "$place"
     echo "$crate.path = \"$(basename "$(echo "$place/$crate"-[0-9]*)")\""
   done
 } >"$place/patch.toml"
