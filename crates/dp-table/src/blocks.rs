@@ -10,6 +10,7 @@ use crate::vector::VectorBound;
 
 /// The features of one column, or of one part of its dates.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct FeatureBlock {
     /// The column; of dates with the part in parentheses, such as `admitted (days from 2020-01-01)`
     /// and `admitted (month)`; empty for the constant.

@@ -12,6 +12,7 @@ const EXAMPLES: usize = 10;
 
 /// Counts over a whole table, for the person who may see its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TableCounts {
     /// Rows, dropped ones included.
     pub rows: u64,
@@ -30,6 +31,7 @@ pub struct TableCounts {
 
 /// Counts of one column over the rows that fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ColumnCounts {
     /// Its name.
     pub column: String,

@@ -21,6 +21,7 @@ pub struct TableFiles {
 
 /// How a table's files are written.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum TableFormat {
     /// Text with a delimiter; each file may be compressed by gzip (`.gz`) or Zstandard (`.zst`).
     Csv(Csv),

@@ -22,6 +22,7 @@ pub const MISSING_MARKERS: [&str; 10] = ["", "?", "NA", "N/A", "#N/A", "<NA>", "
 /// Findings about a table. All of them are taken from private records: a schema made from them must
 /// say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Guess {
     /// Rows that could be read.
     pub rows: u64,
@@ -39,6 +40,7 @@ pub struct Guess {
 
 /// Columns whose names are a prefix with a number, and that look like one vector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GuessedVectorColumns {
     /// The prefix and a `*`: what a schema calls them.
     pub name: String,
@@ -52,6 +54,7 @@ pub struct GuessedVectorColumns {
 
 /// Findings about vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GuessedVector {
     /// Numbers of each.
     pub length: usize,
@@ -61,6 +64,7 @@ pub struct GuessedVector {
 
 /// Findings about dates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GuessedDate {
     /// How they are written.
     pub format: DateFormat,
@@ -74,6 +78,7 @@ pub struct GuessedDate {
 
 /// Findings about a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ColumnGuess {
     /// Its name.
     pub name: String,
@@ -110,6 +115,7 @@ pub struct ColumnGuess {
 
 /// Texts in a column of numbers or dates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StrayTexts {
     /// How many.
     pub count: u64,

@@ -26,6 +26,7 @@ pub enum Difference {
 
 /// Different texts that a reader takes for one value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LookAlikes {
     /// The texts, sorted.
     pub texts: Vec<String>,

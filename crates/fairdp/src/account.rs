@@ -229,6 +229,7 @@ impl Account {
 /// Bounds that hold against every attack on one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Attacks {
     /// The Gaussian mechanism that is no more private, where one is known.
     pub gaussian_mu: Option<f64>,

@@ -11,6 +11,7 @@ use crate::error::Result;
 
 /// `private/diagnostics.json`. Computed from the records without noise: **not private**.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Diagnostics {
     /// Records that were trained on.
     pub training_records: usize,
@@ -42,6 +43,7 @@ pub struct Diagnostics {
 
 /// Exact figures of one group.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct GroupDiagnostics {
     /// Its test records.
     pub records: usize,

@@ -38,6 +38,7 @@ pub(crate) fn release_counts(
 /// Rates of one group, or of all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GroupRates {
     /// Which.
     pub group: Group,
@@ -92,6 +93,7 @@ impl GroupRates {
 /// group's figure is unknown, so is the difference, and it may be as large as 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Difference {
     /// The estimate.
     pub value: Option<f64>,
@@ -136,6 +138,7 @@ impl Difference {
 /// `fairness.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FairnessReport {
     /// Whether anything was measured: not without a test part.
     pub measured: bool,

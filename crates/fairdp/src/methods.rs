@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// A method in one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MethodLine {
     /// The value of `method.name`.
     pub name: &'static str,

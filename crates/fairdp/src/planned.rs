@@ -9,6 +9,7 @@ use crate::subset::Subset;
 
 /// A release that will be made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Planned {
     /// On which records.
     pub part: Subset,

@@ -17,6 +17,7 @@ use crate::verify::model_of_statement;
 
 /// Counts of a prediction, and values of the table that the model did not know. **Not private.**
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Predicted {
     /// Rows of the table, and of the file.
     pub rows: u64,

@@ -18,6 +18,7 @@ pub(crate) const STATEMENT_VERSION: u32 = 1;
 /// `statement.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Statement {
     /// Whether the noise came from the operating system: a run with a seed is not private.
     pub private: bool,
@@ -86,6 +87,7 @@ pub struct Statement {
 /// The unit of privacy: records that are protected together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Unit {
     /// One record, or all records with one value of a column.
     pub what: String,
@@ -96,6 +98,7 @@ pub struct Unit {
 /// The program that made a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Program {
     /// Its version.
     pub version: String,

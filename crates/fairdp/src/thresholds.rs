@@ -28,6 +28,7 @@ const GAIN: f64 = 3.0;
 /// records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Thresholds {
     /// Why.
     pub mode: Fairness,
@@ -52,6 +53,7 @@ pub struct Thresholds {
 /// A group with too few records of one class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct WithoutClass {
     /// The group.
     pub group: Group,

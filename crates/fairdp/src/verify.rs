@@ -20,6 +20,7 @@ const CHANGED: &str = "was changed: it does not have the digest of the statement
 
 /// Results of a successful check.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Verified {
     /// The statement.
     pub statement: Statement,

@@ -11,6 +11,7 @@ use super::entry_error::EntryError;
 /// `[[column]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ColumnEntry {
     /// Its name in the table.
     pub name: String,
@@ -56,6 +57,7 @@ pub struct ColumnEntry {
 /// Kinds of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ColumnKind {
     /// Numbers within bounds.
     Number,
@@ -74,6 +76,7 @@ pub enum ColumnKind {
 /// The source of a number's bounds, or of its bins alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Bounds {
     /// Quantiles, released with noise.
     Private,
@@ -82,6 +85,7 @@ pub enum Bounds {
 /// A bound on a number or a date.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected a number, or a date such as \"2024-01-31\"")]
+#[non_exhaustive]
 pub enum BoundEntry {
     /// A number.
     Number(f64),
@@ -104,6 +108,7 @@ impl Display for BoundEntry {
     untagged,
     expecting = "expected a number of bins, { log = a number }, { signed_log = a number }, { edges = [...] } or \"private\""
 )]
+#[non_exhaustive]
 pub enum BinsEntry {
     /// Between quantiles, released with noise.
     Released(Bounds),
@@ -129,6 +134,7 @@ pub enum BinsEntry {
 /// The treatment of missing values.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a number")]
+#[non_exhaustive]
 pub enum Missing {
     /// Whether there is a feature for it.
     Feature(bool),
@@ -139,6 +145,7 @@ pub enum Missing {
 /// `[[group]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GroupEntry {
     /// The column.
     pub column: String,

@@ -6,6 +6,7 @@ use serde::Deserialize;
 /// `[method]`. All keys but the name are for methods by name.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct MethodEntry {
     /// `auto`, or a name from `fairdp methods`; `auto` unless given.
     pub name: Option<String>,

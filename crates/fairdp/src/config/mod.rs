@@ -25,6 +25,7 @@ pub(crate) const CONFIG_VERSION: u32 = 1;
 /// Relative paths are relative to the file that it is read from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Config {
     /// The version of the format: 1.
     pub version: u32,
@@ -82,6 +83,7 @@ pub(crate) struct ConfigText<'a> {
 /// `[table]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TableEntry {
     /// Paths, or patterns with `*`.
     pub files: Vec<String>,
@@ -103,6 +105,7 @@ pub struct TableEntry {
 /// `[label]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LabelEntry {
     /// The column.
     pub column: String,
@@ -136,6 +139,7 @@ pub(crate) const LEAST_DELTA: f64 = 1e-12;
 /// `[privacy]`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PrivacyEntry {
     /// ε of everything that is released.
     pub epsilon: f64,
@@ -148,6 +152,7 @@ pub struct PrivacyEntry {
 /// `[test]`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TestEntry {
     /// Share of the records that is kept for the test, in [0, 0.9].
     pub fraction: Option<f64>,
@@ -158,6 +163,7 @@ pub struct TestEntry {
 /// `[weight]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct WeightEntry {
     /// The column that says how much a record counts in training.
     pub column: String,
@@ -173,6 +179,7 @@ pub struct WeightEntry {
 /// `[unit]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct UnitEntry {
     /// The column that says whose record it is.
     pub column: String,
@@ -183,6 +190,7 @@ pub struct UnitEntry {
 /// `[model]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ModelEntry {
     /// Which.
     #[serde(default)]
@@ -201,6 +209,7 @@ pub struct ModelEntry {
 /// Models by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ModelKind {
     /// The recommended one: `additive`, for every table, so that the choice tells nothing of the
     /// records.
@@ -217,6 +226,7 @@ pub enum ModelKind {
 /// The rule by which probabilities become a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Decision {
     /// Between the two others: the class whose probability over the root of its share is largest. A
     /// class that is rare is answered, and little accuracy is given up for it.
@@ -231,6 +241,7 @@ pub enum Decision {
 /// How the model is made to treat groups alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Fairness {
     /// Groups are measured and not acted on.
     #[default]

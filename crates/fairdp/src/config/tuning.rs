@@ -9,6 +9,7 @@ use super::{MethodEntry, ModelEntry, ModelKind};
 /// `[tuning]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TuningEntry {
     /// Expected number of trials, above 1 and at most 1,000; their number is drawn, and secret.
     pub mean_trials: f64,
@@ -22,6 +23,7 @@ pub struct TuningEntry {
 /// `[[tuning.candidate]]`: what `[model]` and `[method]` would say.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct CandidateEntry {
     /// As `model.kind`.
     #[serde(default)]

@@ -9,6 +9,7 @@ use crate::error::Result;
 
 /// The features of one column, or of one part of its dates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct PlannedFeatures {
     /// The column.
     pub column: String,

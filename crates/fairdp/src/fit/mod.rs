@@ -106,6 +106,7 @@ impl FitOptions {
 
 /// The result of a run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Fitted {
     /// The statement of the release.
     pub statement: Statement,
@@ -117,6 +118,7 @@ pub struct Fitted {
 
 /// Every release that a run will make, before it reads a record.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct FitPlan {
     /// ε of everything.
     pub epsilon: f64,

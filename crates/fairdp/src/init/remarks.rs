@@ -37,7 +37,7 @@ pub(super) fn remarks_on_rows(text: &mut String, guess: &Guess) {
 
 /// Oddities in the texts of a column.
 pub(super) fn remarks(text: &mut String, found: &ColumnGuess) {
-    if let Some(StrayTexts { count, of, first, line, texts }) = &found.words {
+    if let Some(StrayTexts { count, of, first, line, texts, .. }) = &found.words {
         let (one, several) = if found.kind == GuessedKind::Date { ("date", "dates") } else { ("number", "numbers") };
         let what = if *count == 1 {
             format!("is no {one}: {} in line {line}", shown(first))
