@@ -24,7 +24,7 @@ pub(crate) fn clip_error(error: RustClipError) -> PyErr {
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn fairdp_error(error: FairdpError) -> PyErr {
-    FairDPError::new_err(error.to_string())
+    FairDPError::new_err(error.in_full())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]

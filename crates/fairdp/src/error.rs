@@ -177,7 +177,7 @@ pub enum FairdpError {
     #[error("interrupted; a run in a folder that is kept can be continued")]
     Interrupted,
     /// A file cannot be read or written.
-    #[error("cannot {action} `{}`: {source}", path.display())]
+    #[error("cannot {action} `{}`", path.display())]
     Io {
         /// The action, for example `read`.
         action: &'static str,
@@ -203,7 +203,7 @@ pub enum FairdpError {
         reason: String,
     },
     /// A document or a message between ranks cannot be written or read.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Json {
         /// The document or the message.
         what: &'static str,
@@ -300,6 +300,12 @@ impl FairdpError {
             Self::NotVerified { .. } => Exit::NotVerified,
             _ => Exit::Failed,
         }
+    }
+
+    /// The error with its causes, as people read it; each says one thing.
+    pub fn in_full(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
+        std::iter::once(self.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -399,5 +405,30 @@ mod tests {
           column `job`: 2 of 9 values are not declared
         the operating system gives no threads: too many
         ");
+    }
+
+    /// An error says one thing, and its causes the rest.
+    #[test]
+    fn causes_are_said_once() {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let broken = serde_json::from_str::<u8>("[").unwrap_err();
+        let cause = broken.to_string();
+        let errors = [
+            (
+                FairdpError::io("read", Path::new("a.toml"))(missing()),
+                "cannot read `a.toml`: entity not found".to_owned(),
+            ),
+            (FairdpError::json("the ledger")(broken), format!("the ledger: {cause}")),
+            (
+                TrainError::Io { action: "write", path: "b".into(), source: missing() }.into(),
+                "cannot write `b`: entity not found".into(),
+            ),
+        ];
+        for (error, expected) in errors {
+            assert_eq!(error.in_full(), expected);
+            assert!(
+                std::error::Error::source(&error).is_some_and(|cause| !error.to_string().contains(&cause.to_string()))
+            );
+        }
     }
 }

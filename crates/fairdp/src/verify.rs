@@ -71,7 +71,7 @@ pub fn verify(folder: &Path) -> Result<Verified> {
         problems.push(problem(&release.join(STATEMENT_TEXT), "does not say what statement.json says"));
     }
     if let Err(error) = Model::load(&release) {
-        problems.push(error.to_string());
+        problems.push(error.in_full());
     }
     let fairness = note(&mut problems, fairness_of(&release.join(FAIRNESS)));
     match (recomputed, fairness) {
@@ -102,7 +102,7 @@ pub(crate) fn model_of_statement(release: &Path) -> Result<Model> {
             _ => Err(FairdpError::file(&release.join(name), CHANGED)),
         })
     };
-    load().map_err(|error| FairdpError::NotVerified { problems: vec![error.to_string()] })
+    load().map_err(|error| FairdpError::NotVerified { problems: vec![error.in_full()] })
 }
 
 fn fairness_of(path: &Path) -> Result<FairnessReport> {
@@ -115,7 +115,7 @@ fn problem(path: &Path, what: impl std::fmt::Display) -> String {
 
 /// A problem, or the value.
 fn note<T>(problems: &mut Vec<String>, result: Result<T>) -> Option<T> {
-    result.map_err(|error| problems.push(error.to_string())).ok()
+    result.map_err(|error| problems.push(error.in_full())).ok()
 }
 
 /// sha256 of every file below a folder, by its name there.

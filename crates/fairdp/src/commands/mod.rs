@@ -214,7 +214,7 @@ impl Failure {
             Self::Library(error @ (FairdpError::Uncovered { .. } | FairdpError::NotVerified { .. })) => {
                 (error.to_string(), error.exit())
             }
-            Self::Library(error) => (printable(&error.to_string()).into_owned(), error.exit()),
+            Self::Library(error) => (printable(&error.in_full()).into_owned(), error.exit()),
             Self::Usage(message) => (printable(message).into_owned(), Exit::Usage),
             // The reader of the output has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
