@@ -7,7 +7,10 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 crates=(dp-accounting dp-clipping dp-engine dp-linear dp-table dp-train fair-metrics fairdp whole-file)
 
 rm -rf "$CARGO_TARGET_DIR/package"
-cargo package --no-verify --allow-dirty --locked "${crates[@]/#/--package=}" 2>&1 | grep -v '^warning: \|^  *|\|^  = note\|^$' || true
+log=$(mktemp)
+trap 'rm "$log"' EXIT
+# Its warnings are about pages that are not published yet.
+cargo package --no-verify --allow-dirty --locked "${crates[@]/#/--package=}" >"$log" 2>&1 || { cat "$log"; exit 1; }
 place=$CARGO_TARGET_DIR/examples
 rm -rf "$place"
 mkdir -p "$place"
