@@ -27,7 +27,7 @@ from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarn
 from fairdp._table import Table, section
 from fairdp._sparse import SparseColumn, matrix_columns
 from fairdp._values import cells, is_missing, kind, shown, text, texts, unmasked
-from fairdp.tables import load
+from fairdp.tables import Release, load, release_files
 
 __all__ = [
     "CompositionWarning",
@@ -241,7 +241,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     _rust.fit(config, table.columns, out, seed, threads, _fairdp.__file__, ledger, known, told)
             finally:
                 _progress.end(told)
-            release = {path.name: path.read_bytes() for path in sorted((out / "release").iterdir())}
+            release = release_files(out)
         self._sensitive, self._names = sensitive, [name for name, _ in columns]
         self._is_frame = _columns.library(X) != "numpy"
         self.classes_ = classes
@@ -355,13 +355,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         does.
         """
         check_is_fitted(self)
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
-            raise FileExistsError(f"`{path}` is not empty: give another folder")
-        for name, data in self.release_.items():
-            (path / name).write_bytes(data)
-        _rust.verify(path)
+        Release(self.release_).save(folder)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FairDPClassifier:

@@ -233,7 +233,7 @@ def plan(
 def load(folder: PathLike) -> Release:
     """The release in a folder, or of a run, after the checks of :func:`verify`."""
     verify(folder)
-    return Release(_files(folder))
+    return Release(release_files(folder))
 
 
 def verify(folder: PathLike) -> dict[str, Any]:
@@ -271,7 +271,8 @@ def predict(
     return found
 
 
-def _files(folder: PathLike) -> dict[str, bytes]:
+def release_files(folder: PathLike) -> dict[str, bytes]:
+    """The files of a release, or of a run's release, by name."""
     path = Path(folder)
     release = path / "release" if (path / "release").is_dir() else path
     return {file.name: file.read_bytes() for file in sorted(release.iterdir())}
