@@ -6,7 +6,7 @@ use std::{hint::black_box, num::NonZeroUsize};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use dp_clipping::{
     AdvanceScale, PresetParams, PublicContext, ScaleRule, clip_gradients,
-    kernels::{Execution, Gradients, add_noise, clip_and_sum, norms, scale_and_sum, stream_read},
+    kernels::{Gradients, KernelExecution, add_noise, clip_and_sum, norms, scale_and_sum, stream_read},
     registry,
 };
 use ndarray::{Array1, Array2, Axis};
@@ -35,7 +35,7 @@ fn kernels(c: &mut Criterion) {
     let n_params = 100_000;
     let (array, threshold) = gradients(n_params);
     let view = Gradients::from_view(&array).expect("row-major");
-    let execution = Execution::with_threads(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let execution = KernelExecution::with_threads(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let hard = AdvanceScale { rule: ScaleRule::Hard, threshold };
     let scale = |_: usize, norm: f64| hard.scale(norm);
     let mut sum = vec![0.0_f32; n_params];
@@ -78,7 +78,7 @@ fn methods(c: &mut Criterion) {
     let groups: Vec<usize> = (0..N_RECORDS).map(|i| usize::from(i % 3 == 0)).collect();
     let context = PublicContext { n_groups: 2, expected_batch_size: N_RECORDS as f64, noise_multiplier: 1.0 };
     let params = PresetParams { clip_norm: threshold, upper_bound: Some(threshold), ..PresetParams::default() };
-    let execution = Execution::default();
+    let execution = KernelExecution::default();
     let mut sum = vec![0.0_f32; n_params];
     let mut rng = ChaCha20Rng::seed_from_u64(2);
 

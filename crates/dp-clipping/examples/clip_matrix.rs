@@ -2,7 +2,7 @@
 
 use dp_clipping::{
     PublicContext, clip_gradients,
-    kernels::{Execution, Gradients, add_noise},
+    kernels::{Gradients, KernelExecution, add_noise},
     registry,
 };
 use dp_clipping::{
@@ -16,7 +16,7 @@ pub(crate) fn main() -> Result<(), dp_clipping::ClipError> {
 
     let context = PublicContext { n_groups: 2, expected_batch_size: 256.0, noise_multiplier: 1.0 };
     let mut method = registry::find("dpsgd-f")?.default_config().build(&context)?;
-    let (mut rng, execution) = (StdRng::from_os_rng(), Execution::default());
+    let (mut rng, execution) = (StdRng::from_os_rng(), KernelExecution::default());
     let gradients = Gradients::from_view(&per_sample)?;
     let mut sum = vec![0.0; gradients.n_params()];
     let clipped = clip_gradients(&mut *method, &gradients, &groups, &mut rng, &mut sum, &execution)?;

@@ -1,6 +1,6 @@
 //! A clipping rule written outside of the crate, with a memory between steps.
 
-use dp_clipping::kernels::{Execution, Gradients, add_noise};
+use dp_clipping::kernels::{Gradients, KernelExecution, add_noise};
 use dp_clipping::rand::{CryptoRng, SeedableRng};
 use dp_clipping::rand_chacha::ChaCha20Rng;
 use dp_clipping::serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(crate) fn main() -> Result<(), ClipError> {
     // 100 records of 20 parameters.
     let rows: Vec<f32> = (0..2_000).map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0).collect();
     let gradients = Gradients::from_slice(&rows, 20)?;
-    let (groups, execution) = (vec![0; 100], Execution::default());
+    let (groups, execution) = (vec![0; 100], KernelExecution::default());
     let mut method = Falling { threshold: 1.0, n_groups: 1 };
     let mut rng = ChaCha20Rng::from_os_rng();
     let mut sum = [0.0; 20];

@@ -4,7 +4,7 @@ use rand::CryptoRng;
 
 use crate::{
     AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped,
-    kernels::{Element, Execution, Gradients, clip_and_sum, norms, scale_and_sum},
+    kernels::{GradientFloat, Gradients, KernelExecution, clip_and_sum, norms, scale_and_sum},
 };
 
 /// Clips per-sample gradients with a method and sums them: `sum = Σ s_i g_i`.
@@ -30,26 +30,26 @@ use crate::{
 /// together; [`ClipError::InvalidParameter`] for a bound that is negative or not finite.
 ///
 /// ```
-/// use dp_clipping::{PresetParams, PublicContext, clip_gradients, kernels::{Execution, Gradients}, registry};
+/// use dp_clipping::{PresetParams, PublicContext, clip_gradients, kernels::{KernelExecution, Gradients}, registry};
 /// use dp_clipping::rand::SeedableRng;
 /// let context = PublicContext { n_groups: 1, expected_batch_size: 2.0, noise_multiplier: 1.0 };
 /// let mut method = registry::find("dpsgd")?.default_config().build(&context)?;
 /// let gradients = Gradients::from_slice(&[3.0_f32, 4.0, 0.3, 0.4], 2)?;
 /// let mut rng = dp_clipping::rand_chacha::ChaCha20Rng::seed_from_u64(7);
 /// let mut sum = [0.0; 2];
-/// let clipped = clip_gradients(&mut *method, &gradients, &[0, 0], &mut rng, &mut sum, &Execution::default())?;
+/// let clipped = clip_gradients(&mut *method, &gradients, &[0, 0], &mut rng, &mut sum, &KernelExecution::default())?;
 /// assert_eq!(clipped.bound, 1.0);
 /// // (3, 4)/5 + (0.3, 0.4)
 /// assert!((sum[0] - 0.9).abs() < 1e-5 && (sum[1] - 1.2).abs() < 1e-5);
 /// # Ok::<(), dp_clipping::ClipError>(())
 /// ```
-pub fn clip_gradients<T: Element>(
+pub fn clip_gradients<T: GradientFloat>(
     method: &mut dyn ClipMethod,
     gradients: &Gradients<'_, T>,
     groups: &[usize],
     rng: &mut dyn CryptoRng,
     sum: &mut [T],
-    execution: &Execution,
+    execution: &KernelExecution,
 ) -> Result<Clipped, ClipError> {
     crate::error::check_lengths("gradients", gradients.n_records(), "groups", groups.len())?;
     // Checked before the method moves on to the next step.

@@ -23,7 +23,7 @@ use crate::{ClipBatch, ClipConfig, ClipError, Clipped, ScaleRule, bound::cap};
 ///
 /// ```
 /// use dp_clipping::{ClipBatch, ClipError, ClipMethod, Clipped, clip_gradients};
-/// use dp_clipping::kernels::{Execution, Gradients};
+/// use dp_clipping::kernels::{KernelExecution, Gradients};
 /// use dp_clipping::rand::{CryptoRng, SeedableRng};
 /// use dp_clipping::rand_chacha::ChaCha20Rng;
 ///
@@ -44,7 +44,7 @@ use crate::{ClipBatch, ClipConfig, ClipError, Clipped, ScaleRule, bound::cap};
 /// let mut method = Squared { threshold: 1.0, n_groups: 1 };
 /// let gradients = Gradients::from_slice(&[0.0, 2.0, 0.5, 0.0, f64::NAN, 1.0], 2)?;
 /// let (mut sum, mut rng) = ([0.0; 2], ChaCha20Rng::seed_from_u64(7));
-/// let clipped = clip_gradients(&mut method, &gradients, &[0, 0, 0], &mut rng, &mut sum, &Execution::default())?;
+/// let clipped = clip_gradients(&mut method, &gradients, &[0, 0, 0], &mut rng, &mut sum, &KernelExecution::default())?;
 /// // (0, 2)·¼ + (½, 0); the record that is not a number adds nothing.
 /// assert_eq!(sum, [0.5, 0.5]);
 /// assert_eq!((clipped.bound, clipped.n_non_finite, clipped.n_capped), (1.0, 1, 0));

@@ -2,7 +2,7 @@
 
 use dp_clipping::{
     ClipBatch, PresetParams, PublicContext, clip_gradients,
-    kernels::{Element, Execution, Gradients, norms},
+    kernels::{GradientFloat, Gradients, KernelExecution, norms},
     registry,
 };
 use ndarray::Array2;
@@ -34,9 +34,10 @@ fn the_sum_is_the_scaled_sum_of_every_method() {
             let gradients = Gradients::from_view(&array).unwrap();
             let mut sum = vec![f64::NAN; N_PARAMS];
             let clipped =
-                clip_gradients(&mut *direct, &gradients, &groups, &mut rng, &mut sum, &Execution::default()).unwrap();
+                clip_gradients(&mut *direct, &gradients, &groups, &mut rng, &mut sum, &KernelExecution::default())
+                    .unwrap();
 
-            let norms = norms(&gradients, &Execution::default());
+            let norms = norms(&gradients, &KernelExecution::default());
             let expected = reference.clip(&ClipBatch::new(&norms, &groups), &mut reference_rng).unwrap();
             assert_eq!(clipped, expected, "{}", entry.name);
             assert_eq!(clipped.n_non_finite, 1);
@@ -52,7 +53,7 @@ fn the_sum_is_the_scaled_sum_of_every_method() {
 
 /// What a blanked record changes in the sum of 10,000 records of 1,000 parameters, over the bound.
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
-fn moved_by_a_record<T: Element>(value: T) -> f64 {
+fn moved_by_a_record<T: GradientFloat>(value: T) -> f64 {
     let context = PublicContext { n_groups: 1, expected_batch_size: 1.0, noise_multiplier: 1.0 };
     let config = registry::find("dpsgd").unwrap().default_config();
     // Alike, so that every rounding errs to one side.
@@ -66,7 +67,7 @@ fn moved_by_a_record<T: Element>(value: T) -> f64 {
         let gradients = Gradients::from_view(&array).unwrap();
         let mut method = config.build(&context).unwrap();
         let groups = vec![0; 10_000];
-        clip_gradients(&mut *method, &gradients, &groups, &mut rng, &mut sum, &Execution::default()).unwrap();
+        clip_gradients(&mut *method, &gradients, &groups, &mut rng, &mut sum, &KernelExecution::default()).unwrap();
         sum
     });
     whole.into_iter().zip(blanked).map(|(a, b)| (a.into() - b.into()).powi(2)).sum::<f64>().sqrt()
@@ -91,7 +92,8 @@ fn an_empty_batch_is_a_noise_only_step() {
         let mut method = config.build(&context).unwrap();
         let gradients = Gradients::<f32>::from_rows([], 4).unwrap();
         let (mut sum, mut rng) = ([f32::NAN; 4], ChaCha20Rng::seed_from_u64(3));
-        let clipped = clip_gradients(&mut *method, &gradients, &[], &mut rng, &mut sum, &Execution::default()).unwrap();
+        let clipped =
+            clip_gradients(&mut *method, &gradients, &[], &mut rng, &mut sum, &KernelExecution::default()).unwrap();
         assert_eq!(sum, [0.0; 4], "{}", entry.name);
         assert!(clipped.bound > 0.0 && clipped.scales.is_empty());
         // The counts are released all the same, as noise.
@@ -112,7 +114,7 @@ fn a_batch_that_does_not_fit_is_refused_before_the_step_is_taken() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let gradients = Gradients::from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2).unwrap();
     let mut run = |groups: &[usize], sum: &mut [f32]| {
-        clip_gradients(&mut *method, &gradients, groups, &mut rng, sum, &Execution::default()).unwrap_err()
+        clip_gradients(&mut *method, &gradients, groups, &mut rng, sum, &KernelExecution::default()).unwrap_err()
     };
     insta::assert_snapshot!(run(&[0], &mut [0.0; 2]), @"length of gradients = 2: expected 1, the length of groups");
     insta::assert_snapshot!(run(&[0, 1], &mut [0.0; 3]), @"length of sum = 3: expected 2, the length of parameters");

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use dp_clipping::{
     AdvanceScale, ScaleRule,
     kernels::{
-        Element, Execution, Gradients, InstructionSet, SumOrder, add_noise, clip_and_sum, norms, scale_and_sum,
-        stream_read,
+        GradientFloat, Gradients, InstructionSet, KernelExecution, SumOrder, add_noise, clip_and_sum, norms,
+        scale_and_sum, stream_read,
     },
 };
 use ndarray::{Array2, ArrayView2, Axis};
@@ -22,12 +22,12 @@ fn hard(threshold: f64) -> AdvanceScale {
 }
 
 /// All ways to run a kernel on this machine.
-fn executions() -> Vec<Execution> {
+fn executions() -> Vec<KernelExecution> {
     let mut all = Vec::new();
     for &instruction_set in InstructionSet::available() {
         for threads in [1, 2, 3, 5] {
             for sum_order in [SumOrder::PerThreadCount, SumOrder::Fixed] {
-                all.push(Execution { threads: NonZeroUsize::new(threads).unwrap(), sum_order, instruction_set });
+                all.push(KernelExecution { threads: NonZeroUsize::new(threads).unwrap(), sum_order, instruction_set });
             }
         }
     }
@@ -35,7 +35,7 @@ fn executions() -> Vec<Execution> {
 }
 
 /// Normal values whose magnitude varies between rows, with some exact zeros.
-fn gradients<T: Element>(n_records: usize, n_params: usize, seed: u64) -> Array2<T> {
+fn gradients<T: GradientFloat>(n_records: usize, n_params: usize, seed: u64) -> Array2<T> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     Array2::from_shape_fn((n_records, n_params), |(i, j)| {
         let z: f64 = StandardNormal.sample(&mut rng);
@@ -44,11 +44,11 @@ fn gradients<T: Element>(n_records: usize, n_params: usize, seed: u64) -> Array2
 }
 
 /// Σ in f64, one value at a time.
-fn reference_norms<T: Element>(gradients: &Array2<T>) -> Vec<f64> {
+fn reference_norms<T: GradientFloat>(gradients: &Array2<T>) -> Vec<f64> {
     gradients.rows().into_iter().map(|row| row.iter().map(|&x| x.into() * x.into()).sum::<f64>().sqrt()).collect()
 }
 
-fn reference_sum<T: Element>(gradients: &Array2<T>, scales: &[f64]) -> Vec<f64> {
+fn reference_sum<T: GradientFloat>(gradients: &Array2<T>, scales: &[f64]) -> Vec<f64> {
     gradients
         .columns()
         .into_iter()
@@ -60,7 +60,7 @@ fn reference_sum<T: Element>(gradients: &Array2<T>, scales: &[f64]) -> Vec<f64> 
 }
 
 /// Relative to the sum of magnitudes: what rounding can move.
-fn check_sum<T: Element>(actual: &[T], gradients: &Array2<T>, scales: &[f64], tolerance: f64) {
+fn check_sum<T: GradientFloat>(actual: &[T], gradients: &Array2<T>, scales: &[f64], tolerance: f64) {
     let expected = reference_sum(gradients, scales);
     for (j, (&actual, expected)) in actual.iter().zip(expected).enumerate() {
         let actual: f64 = actual.into();
@@ -70,7 +70,7 @@ fn check_sum<T: Element>(actual: &[T], gradients: &Array2<T>, scales: &[f64], to
     }
 }
 
-fn check_shape<T: Element>(n_records: usize, n_params: usize, tolerance: f64) {
+fn check_shape<T: GradientFloat>(n_records: usize, n_params: usize, tolerance: f64) {
     let array = gradients::<T>(n_records, n_params, (n_records * 1000 + n_params) as u64);
     let view = Gradients::from_view(&array).unwrap();
     let expected_norms = reference_norms(&array);
@@ -123,7 +123,7 @@ fn f64_kernels_match_the_formula_in_every_shape() {
 fn fixed_order_gives_the_same_bits_for_any_number_of_threads() {
     let array = gradients::<f32>(100, 20_000, 5);
     let view = Gradients::from_view(&array).unwrap();
-    let run = |execution: &Execution| {
+    let run = |execution: &KernelExecution| {
         let mut sum = vec![0.0; 20_000];
         clip_and_sum(&view, |_, norm| hard(1.0).scale(norm), 1.0, &mut sum, execution).unwrap();
         sum.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
@@ -139,7 +139,7 @@ fn views_of_columns_and_single_rows_work() {
     let view = Gradients::from_view(part).unwrap();
     assert_eq!((view.n_records(), view.n_params()), (5, 24));
     let expected = reference_norms(&part.to_owned());
-    for (actual, expected) in norms(&view, &Execution::default()).iter().zip(&expected) {
+    for (actual, expected) in norms(&view, &KernelExecution::default()).iter().zip(&expected) {
         assert!((actual - expected).abs() <= 1e-14 * expected);
     }
     let whole = Gradients::from_view(&array).unwrap().columns(5..29).unwrap();
@@ -195,7 +195,7 @@ fn special_values_reach_nothing() {
 fn f32_norms_neither_overflow_nor_vanish() {
     let rows = [vec![f32::MAX; 50], vec![f32::from_bits(1); 50]];
     let view = Gradients::from_rows(rows.iter().map(Vec::as_slice), 50).unwrap();
-    let norms = norms(&view, &Execution::default());
+    let norms = norms(&view, &KernelExecution::default());
     assert!((norms[0] / (50.0_f64.sqrt() * f64::from(f32::MAX)) - 1.0).abs() < 1e-14);
     assert!((norms[1] / (50.0_f64.sqrt() * f64::from(f32::from_bits(1))) - 1.0).abs() < 1e-14);
 }
@@ -203,7 +203,7 @@ fn f32_norms_neither_overflow_nor_vanish() {
 #[test]
 fn wrong_lengths_are_refused() {
     let view = Gradients::from_slice(&[1.0_f32; 6], 3).unwrap();
-    let execution = Execution::default();
+    let execution = KernelExecution::default();
     insta::assert_snapshot!(
         scale_and_sum(&view, &[1.0], &mut [0.0; 3], &execution).unwrap_err(),
         @"length of scales = 1: expected 2, the length of records"
@@ -234,7 +234,7 @@ fn stream_read_reads_everything_once() {
 fn noise_is_standard_normal() {
     let n = 1 << 20;
     let mut values = vec![0.0_f64; n];
-    add_noise(&mut values, 1.0, &mut ChaCha20Rng::seed_from_u64(17), &Execution::default()).unwrap();
+    add_noise(&mut values, 1.0, &mut ChaCha20Rng::seed_from_u64(17), &KernelExecution::default()).unwrap();
     let moment = |k: i32| values.iter().map(|x| x.powi(k)).sum::<f64>() / n as f64;
     let root_n = (n as f64).sqrt();
     // Moments with standard errors 1/√n, √2/√n, √15/√n, √96/√n; beyond 5 of them by chance: 6e-7
@@ -256,21 +256,21 @@ fn noise_is_standard_normal() {
 
 #[test]
 fn noise_depends_on_the_generator_alone() {
-    let run = |execution: &Execution, noise_std: f64| {
+    let run = |execution: &KernelExecution, noise_std: f64| {
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         let mut values = vec![1.0_f32; 50_000];
         add_noise(&mut values, noise_std, &mut rng, execution).unwrap();
         (values, rng)
     };
-    let (values, rng) = run(&Execution::default(), 0.5);
+    let (values, rng) = run(&KernelExecution::default(), 0.5);
     for execution in executions() {
         assert_eq!(run(&execution, 0.5), (values.clone(), rng.clone()));
     }
     // No noise: values as they were, the generator advanced alike.
-    assert_eq!(run(&Execution::default(), 0.0), (vec![1.0; 50_000], rng));
+    assert_eq!(run(&KernelExecution::default(), 0.0), (vec![1.0; 50_000], rng));
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     insta::assert_snapshot!(
-        add_noise(&mut [0.0], f64::NAN, &mut rng, &Execution::default()).unwrap_err(),
+        add_noise(&mut [0.0], f64::NAN, &mut rng, &KernelExecution::default()).unwrap_err(),
         @"noise_std = NaN: expected a finite number of at least 0"
     );
 }
@@ -283,7 +283,7 @@ proptest! {
     fn a_clipped_record_is_within_the_bound(bits in prop::collection::vec(any::<f32>(), 1..200), bound in 1e-6..1e6) {
         let view = Gradients::from_slice(&bits, bits.len()).unwrap();
         let mut sum = vec![0.0_f32; bits.len()];
-        clip_and_sum(&view, |_, norm| hard(bound).scale(norm), bound, &mut sum, &Execution::default()).unwrap();
+        clip_and_sum(&view, |_, norm| hard(bound).scale(norm), bound, &mut sum, &KernelExecution::default()).unwrap();
         let length = sum.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
         prop_assert!(length <= bound, "{length} > {bound}");
     }
@@ -295,7 +295,7 @@ proptest! {
         let scales: Vec<f64> = (0..n_records).map(|i| 0.1 + i as f64).collect();
         let at = split.index(n_records + 1);
         let (head, tail) = array.view().split_at(Axis(0), at);
-        let execution = Execution::default();
+        let execution = KernelExecution::default();
         let (mut whole, mut a, mut b) = (vec![0.0; 30], vec![0.0; 30], vec![0.0; 30]);
         scale_and_sum(&Gradients::from_view(&array).unwrap(), &scales, &mut whole, &execution).unwrap();
         scale_and_sum(&Gradients::from_view(head).unwrap(), &scales[..at], &mut a, &execution).unwrap();

@@ -4,7 +4,7 @@
 
 use dp_clipping::{
     AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped, ScaleRule, clip_gradients,
-    kernels::{Execution, Gradients, SumOrder, clip_and_sum},
+    kernels::{Gradients, KernelExecution, SumOrder, clip_and_sum},
     rand::{CryptoRng, SeedableRng},
     rand_chacha::ChaCha20Rng,
 };
@@ -40,7 +40,7 @@ const ROWS: [f64; 12] = [3_000.0, 0.0, f64::NAN, 1.0, f64::INFINITY, 1.0, 0.0, 0
 fn clip(method: &mut Lying, gradients: &Gradients<'_, f64>) -> Result<(Clipped, [f64; 2]), ClipError> {
     let (mut sum, mut rng) = ([f64::NAN; 2], ChaCha20Rng::seed_from_u64(1));
     let groups = vec![0; gradients.n_records()];
-    let clipped = clip_gradients(method, gradients, &groups, &mut rng, &mut sum, &Execution::default())?;
+    let clipped = clip_gradients(method, gradients, &groups, &mut rng, &mut sum, &KernelExecution::default())?;
     Ok((clipped, sum))
 }
 
@@ -116,7 +116,7 @@ fn an_answer_without_a_bound_is_refused() {
 #[test]
 fn the_kernel_keeps_the_bound_it_is_given() {
     for sum_order in [SumOrder::PerThreadCount, SumOrder::Fixed] {
-        let execution = Execution { sum_order, ..Execution::default() };
+        let execution = KernelExecution { sum_order, ..KernelExecution::default() };
         for scale in [1.0, 1e9, f64::NAN, f64::INFINITY, -1.0] {
             for row in ROWS.chunks(2) {
                 let mut sum = [f64::NAN; 2];

@@ -12,7 +12,7 @@ use crate::error::{Position, TableError};
 use crate::files::Csv;
 use crate::header;
 use crate::quotes::Quotes;
-use crate::reader::{LONGEST_RECORD, Row};
+use crate::reader::{LONGEST_RECORD, TableRow};
 use crate::text_file::{TextFile, TextPosition};
 
 /// Bytes of a first line that are looked at for a delimiter.
@@ -115,7 +115,7 @@ impl CsvSource {
         &self.columns
     }
 
-    pub(crate) fn read(&mut self, row: &mut Row) -> Result<bool, TableError> {
+    pub(crate) fn read(&mut self, row: &mut TableRow) -> Result<bool, TableError> {
         if !Arc::ptr_eq(&row.file, &self.path) {
             row.file = Arc::clone(&self.path);
             row.numbers = Arc::default();

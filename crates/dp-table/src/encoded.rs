@@ -18,7 +18,7 @@ use crate::error::TableError;
 use crate::files::TableFiles;
 use crate::map::Map;
 use crate::peers::Peers;
-use crate::reader::{Row, TableReader};
+use crate::reader::{TableReader, TableRow};
 use crate::row_index::RowIndex;
 use crate::rows_digest::{DigestSum, RowHasher, RowsDigest};
 use crate::schema::{BadRows, Schema};
@@ -356,7 +356,7 @@ fn write(
     let hasher = RowHasher::new(reader.columns());
     let (mut sum, mut as_read) = (DigestSum::default(), RowsDigest::default());
     let mut counts = encoding.counts();
-    let mut chunk: Vec<Read> = (0..CHUNK).map(|_| (Row::default(), None)).collect();
+    let mut chunk: Vec<Read> = (0..CHUNK).map(|_| (TableRow::default(), None)).collect();
     let mut codes = vec![0; CHUNK * stride];
     loop {
         let (n, is_last) = fill(reader, &mut chunk)?;
@@ -394,7 +394,7 @@ fn write(
 }
 
 /// A row, and why it could not be read.
-type Read = (Row, Option<TableError>);
+type Read = (TableRow, Option<TableError>);
 
 /// Reads as many rows as there is room for. Returns how many there were, and whether they are the
 /// last ones.

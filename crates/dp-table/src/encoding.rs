@@ -12,7 +12,7 @@ use crate::inputs::Input;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
 use crate::parse::{self, Classes, Groups};
-use crate::reader::Row;
+use crate::reader::TableRow;
 use crate::schema::{Column, Schema, Weight};
 
 /// Taken from the scale, so that rounding cannot lift a row's norm above 1.
@@ -210,7 +210,7 @@ impl Encoding {
     }
 
     /// Writes the codes of a row.
-    pub(crate) fn store(&self, row: &Row, binding: &Binding, out: &mut [u8]) -> Result<RowOutcome, TableError> {
+    pub(crate) fn store(&self, row: &TableRow, binding: &Binding, out: &mut [u8]) -> Result<RowOutcome, TableError> {
         let at = row.position();
         let schema = &self.schema;
         // First: a row that is dropped for what follows stays with its unit.
@@ -232,7 +232,7 @@ impl Encoding {
         Ok(RowOutcome { inputs, groups, weight })
     }
 
-    fn store_weight(&self, row: &Row, binding: &Binding, out: &mut [u8]) -> Result<ReadOutcome, TableError> {
+    fn store_weight(&self, row: &TableRow, binding: &Binding, out: &mut [u8]) -> Result<ReadOutcome, TableError> {
         let (Some(index), Some(Weight { column, high })) = (binding.weight, &self.schema.weight) else {
             return Ok(ReadOutcome::Declared);
         };
@@ -248,7 +248,7 @@ impl Encoding {
 
     /// The position of a row's group among all intersections, and the outcome of each of these
     /// columns.
-    fn group_of(&self, row: &Row, columns: &[usize]) -> Result<(usize, Vec<ReadOutcome>), TableError> {
+    fn group_of(&self, row: &TableRow, columns: &[usize]) -> Result<(usize, Vec<ReadOutcome>), TableError> {
         let (mut group, mut met) = (0, Vec::with_capacity(columns.len()));
         for ((column, groups), index) in self.schema.groups.iter().zip(&self.group_columns).zip(columns) {
             let text = row.field(*index);
@@ -272,7 +272,7 @@ impl Encoding {
     /// row whose unit cannot be read for certain is refused.
     pub(crate) fn blank(
         &self,
-        row: &Row,
+        row: &TableRow,
         binding: &Binding,
         out: &mut [u8],
         wrong: TableError,
@@ -304,7 +304,7 @@ impl Encoding {
 
     fn store_inputs(
         &self,
-        row: &Row,
+        row: &TableRow,
         columns: &[InputColumns],
         out: &mut [u8],
     ) -> Result<Vec<ReadOutcome>, TableError> {
@@ -399,7 +399,7 @@ impl RowEncoder<'_> {
     /// [`TableError::InvalidNumber`], [`TableError::UnknownCategory`],
     /// [`TableError::MissingValue`], with file and line; [`TableError::InvalidParameter`] for a
     /// slice of another length.
-    pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<usize, TableError> {
+    pub fn encode(&mut self, row: &TableRow, features: &mut [f32]) -> Result<usize, TableError> {
         if features.len() != self.encoding.width {
             return Err(TableError::InvalidParameter {
                 parameter: "number of features",
@@ -442,7 +442,7 @@ impl RowChecker<'_> {
     ///
     /// # Errors
     /// The errors of one row that [`EncodedTable::create`](crate::EncodedTable::create) lists.
-    pub fn check(&mut self, row: &Row) -> Result<(), TableError> {
+    pub fn check(&mut self, row: &TableRow) -> Result<(), TableError> {
         self.encoding.store(row, &self.binding, &mut self.row).map(drop)
     }
 }

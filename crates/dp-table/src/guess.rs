@@ -10,7 +10,7 @@ use crate::header::counts_columns;
 use crate::look_alikes::LookAlikes;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
-use crate::reader::{Row, TableReader};
+use crate::reader::{TableReader, TableRow};
 use crate::schema::{Bins, Column};
 use crate::value::Value;
 use crate::vector::VectorBound;
@@ -163,7 +163,7 @@ impl Guess {
         let mut columns: Vec<ColumnStats> = reader.columns().iter().map(|_| ColumnStats::default()).collect();
         let mut vectors = VectorColumns::of(reader.columns());
         let (mut rows, mut broken, mut not_utf8, mut first_broken) = (0, 0, 0, None);
-        let mut row = Row::default();
+        let mut row = TableRow::default();
         loop {
             match reader.read(&mut row) {
                 Ok(true) => {

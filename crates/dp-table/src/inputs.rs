@@ -11,7 +11,7 @@ use crate::knots::Knots;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
 use crate::parse::Categories;
-use crate::reader::Row;
+use crate::reader::TableRow;
 use crate::schema::Column;
 use crate::value::Value;
 use crate::vector::{self, VectorBound};
@@ -79,7 +79,7 @@ impl Input {
     /// Writes the codes of a row, from the layout's input `first` on.
     pub(crate) fn store(
         &self,
-        row: &Row,
+        row: &TableRow,
         (name, columns): (&str, &InputColumns),
         markers: &Markers,
         (layout, first, out): (&Layout, usize, &mut [u8]),
@@ -130,7 +130,12 @@ fn outcome(knots: &Knots, value: f32) -> ReadOutcome {
 }
 
 /// A number that is finite in single precision. Where truth values are numbers, `true` is 1.
-fn number(row: &Row, (name, column): (&str, usize), has_truth: bool, format: &NumberFormat) -> Result<f32, TableError> {
+fn number(
+    row: &TableRow,
+    (name, column): (&str, usize),
+    has_truth: bool,
+    format: &NumberFormat,
+) -> Result<f32, TableError> {
     if let Some(number) = row.number(column, format) {
         return Ok(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32);
     }
@@ -144,7 +149,7 @@ fn number(row: &Row, (name, column): (&str, usize), has_truth: bool, format: &Nu
 
 /// Reads the numbers of a vector. Returns whether it is missing.
 fn read_vector(
-    row: &Row,
+    row: &TableRow,
     (name, columns): (&str, &InputColumns),
     markers: &Markers,
     length: usize,

@@ -59,12 +59,12 @@ pub use group::{Group, Level, ParseGroupError};
 pub use guess::{
     ColumnGuess, Guess, GuessedDate, GuessedKind, GuessedVector, GuessedVectorColumns, MISSING_MARKERS, StrayTexts,
 };
-pub use look_alikes::{Difference, LookAlikes, is_invisible};
+pub use look_alikes::{LookAlikes, SpellingDifference, is_invisible};
 pub use markers::spellings_of_marker;
 pub use memory_source::{MemoryColumn, MemoryTable};
 pub use number_format::NumberFormat;
 pub use peers::{Gather, Peers};
-pub use reader::{Row, StoredAs, TableReader};
+pub use reader::{StoredAs, TableReader, TableRow};
 pub use row_index::RowIndex;
 pub use rows_digest::{RowHasher, RowsDigest};
 pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema, Weight};

@@ -11,7 +11,7 @@ use crate::value::Value;
 /// A way in which texts that look alike can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Difference {
+pub enum SpellingDifference {
     /// Small and capital letters.
     Case,
     /// Blanks, their number and their kind.
@@ -31,13 +31,18 @@ pub struct LookAlikes {
     /// The texts, sorted.
     pub texts: Vec<String>,
     /// The ways in which they differ.
-    pub differ_by: Vec<Difference>,
+    pub differ_by: Vec<SpellingDifference>,
 }
 
-const ALL: [Difference; 5] =
-    [Difference::Invisible, Difference::Blanks, Difference::Composition, Difference::Case, Difference::Number];
+const ALL: [SpellingDifference; 5] = [
+    SpellingDifference::Invisible,
+    SpellingDifference::Blanks,
+    SpellingDifference::Composition,
+    SpellingDifference::Case,
+    SpellingDifference::Number,
+];
 
-impl Difference {
+impl SpellingDifference {
     /// Removes the difference from a text.
     fn remove(self, text: &str) -> String {
         match self {
@@ -51,7 +56,7 @@ impl Difference {
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for SpellingDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Case => "small and capital letters",
@@ -74,14 +79,14 @@ pub(crate) fn look_alikes<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<LookA
         .map(|mut texts| {
             texts.sort_unstable();
             // A difference is needed if the texts stay different without it.
-            let is_needed = |difference: &Difference| {
-                let others: Vec<Difference> = ALL.into_iter().filter(|other| other != difference).collect();
+            let is_needed = |difference: &SpellingDifference| {
+                let others: Vec<SpellingDifference> = ALL.into_iter().filter(|other| other != difference).collect();
                 texts.iter().map(|text| without(text, &others)).collect::<BTreeSet<_>>().len() > 1
             };
-            let mut differ_by: Vec<Difference> = ALL.into_iter().filter(is_needed).collect();
+            let mut differ_by: Vec<SpellingDifference> = ALL.into_iter().filter(is_needed).collect();
             if differ_by.is_empty() {
                 // Two differences are about the same letters.
-                let is_all = |difference: &Difference| {
+                let is_all = |difference: &SpellingDifference| {
                     texts.iter().map(|text| difference.remove(text)).collect::<BTreeSet<_>>().len() == 1
                 };
                 differ_by.extend(ALL.into_iter().find(is_all));
@@ -92,7 +97,7 @@ pub(crate) fn look_alikes<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<LookA
         .collect()
 }
 
-fn without(text: &str, differences: &[Difference]) -> String {
+fn without(text: &str, differences: &[SpellingDifference]) -> String {
     differences.iter().fold(text.to_owned(), |text, difference| difference.remove(&text))
 }
 
@@ -110,7 +115,7 @@ pub fn is_invisible(letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Difference::{Blanks, Case, Composition, Invisible, Number};
+    use super::SpellingDifference::{Blanks, Case, Composition, Invisible, Number};
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::TableError;
-use crate::reader::{Row, StoredAs};
+use crate::reader::{StoredAs, TableRow};
 
 /// Named columns of one length. Its rows have no copy on a disk but the encoded one.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,7 +136,7 @@ impl MemorySource {
         }
     }
 
-    pub(crate) fn read(&mut self, row: &mut Row) -> bool {
+    pub(crate) fn read(&mut self, row: &mut TableRow) -> bool {
         if self.next == self.table.rows {
             return false;
         }
@@ -165,7 +165,7 @@ impl MemorySource {
 }
 
 /// As the shortest text that is read as the same number.
-fn push_number(number: f64, row: &mut Row) {
+fn push_number(number: f64, row: &mut TableRow) {
     match number {
         // Most numbers of a sparse column.
         0.0 if number.is_sign_positive() => row.fields.push_field("0"),
@@ -190,7 +190,7 @@ mod tests {
         let files = TableFiles::in_memory(MemoryTable::new("records", columns).unwrap());
         let mut reader = files.open().unwrap();
         assert_eq!(reader.columns(), ["x", "job"]);
-        let mut row = Row::default();
+        let mut row = TableRow::default();
         let mut rows = Vec::new();
         while reader.read(&mut row).unwrap() {
             rows.push((row.line(), row.field(0).parse::<f64>().ok(), row.field(1).to_owned()));
@@ -207,7 +207,7 @@ mod tests {
         for first in 0..5 {
             let rows = |column: &MemoryColumn| {
                 let (mut source, mut row, mut texts) =
-                    (MemorySource::new(table(column.clone())), Row::default(), vec![]);
+                    (MemorySource::new(table(column.clone())), TableRow::default(), vec![]);
                 source.skip(first);
                 while source.read(&mut row) {
                     texts.push(row.field(0).to_owned());

@@ -17,7 +17,7 @@ use crate::error::TableError;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_list::List;
 use crate::parquet_pages::SoundPages;
-use crate::reader::{LONGEST_RECORD, Row, StoredAs};
+use crate::reader::{LONGEST_RECORD, StoredAs, TableRow};
 
 /// Rows that are read ahead.
 const BATCH: usize = 2048;
@@ -172,7 +172,7 @@ impl ParquetSource {
         Ok(())
     }
 
-    pub(crate) fn read(&mut self, row: &mut Row) -> Result<bool, TableError> {
+    pub(crate) fn read(&mut self, row: &mut TableRow) -> Result<bool, TableError> {
         if !Arc::ptr_eq(&row.file, &self.path) {
             row.file = Arc::clone(&self.path);
             row.numbers = Arc::clone(&self.numbers);
@@ -187,7 +187,7 @@ impl ParquetSource {
         })
     }
 
-    fn next(&mut self, row: &mut Row) -> Result<bool, String> {
+    fn next(&mut self, row: &mut TableRow) -> Result<bool, String> {
         if self.next_ahead == self.n_ahead {
             caught(|| self.read_ahead())?;
             if self.n_ahead == 0 {

@@ -51,7 +51,7 @@ pub enum StoredAs {
 
 /// One row: a text per column, without blanks around it.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct TableRow {
     pub(crate) file: Arc<Path>,
     pub(crate) line: usize,
     pub(crate) fields: StringRecord,
@@ -59,13 +59,13 @@ pub struct Row {
     pub(crate) numbers: Arc<[bool]>,
 }
 
-impl Default for Row {
+impl Default for TableRow {
     fn default() -> Self {
         Self { file: Path::new("").into(), line: 0, fields: StringRecord::new(), numbers: Arc::default() }
     }
 }
 
-impl Row {
+impl TableRow {
     /// The file that it is from.
     pub fn file(&self) -> &Path {
         &self.file
@@ -177,7 +177,7 @@ impl TableReader {
     /// - [`TableError::File`] for a file with another header than the first, and for Parquet
     ///   columns that are not flat or damaged;
     /// - [`TableError::EmptyFile`] for a file without a header.
-    pub fn read(&mut self, row: &mut Row) -> Result<bool, TableError> {
+    pub fn read(&mut self, row: &mut TableRow) -> Result<bool, TableError> {
         if self.left == 0 {
             return Ok(false);
         }
@@ -186,7 +186,7 @@ impl TableReader {
         found
     }
 
-    fn next(&mut self, row: &mut Row) -> Result<bool, TableError> {
+    fn next(&mut self, row: &mut TableRow) -> Result<bool, TableError> {
         loop {
             let found = match &mut self.source {
                 OpenFile::Csv(source) => source.read(row),
@@ -236,7 +236,7 @@ impl OpenFile {
     fn skip(&mut self, n: usize) -> Result<(), TableError> {
         match self {
             Self::Csv(source) => {
-                let mut row = Row::default();
+                let mut row = TableRow::default();
                 for _ in 0..n {
                     match source.read(&mut row) {
                         Err(error) if !error.is_of_one_row() => return Err(error),

@@ -10,7 +10,7 @@ use crate::error::TableError;
 use crate::files::{Csv, TableFiles, TableFormat};
 use crate::parquet_source::ParquetSource;
 use crate::peers::Peers;
-use crate::reader::Row;
+use crate::reader::TableRow;
 use crate::text_file::{TextFile, TextPosition};
 
 /// Rows from one mark to the next.
@@ -170,7 +170,7 @@ fn survey(path: &Path, csv: Csv, range: Range<u64>) -> Result<Survey, TableError
     if range.start > 0 {
         source = source.begun_at(TextPosition { offset: range.start, line: first })?;
     }
-    let mut row = Row::default();
+    let mut row = TableRow::default();
     loop {
         let place = source.place();
         if place.offset >= range.end {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::reader::Row;
+use crate::reader::TableRow;
 
 /// A sum of digests of single rows, each over the row's number and content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl RowHasher {
 
     /// The digest of one row, by its number in the whole table. A row that cannot be read counts
     /// with the fields that [`TableReader::read`](crate::TableReader::read) leaves of it.
-    pub fn digest(&self, number: u64, row: &Row) -> RowsDigest {
+    pub fn digest(&self, number: u64, row: &TableRow) -> RowsDigest {
         let digest = row.fields().fold(self.0.clone().chain_update(number.to_le_bytes()), with);
         RowsDigest(DigestSum::of(digest.finalize().into()))
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
 use dp_linear::of_ranks;
-use dp_table::{BadRows, Encoding, NumberFormat, Row, RowHasher, RowsDigest, TableError, TableReader};
+use dp_table::{BadRows, Encoding, NumberFormat, RowHasher, RowsDigest, TableError, TableReader, TableRow};
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{BoundEntry, ColumnEntry, ColumnKind, Config};
@@ -114,7 +114,7 @@ fn count_rows(
     let encoding = widest(config)?;
     let mut checker = encoding.checker(reader.columns(), table)?;
     let hasher = RowHasher::new(reader.columns());
-    let mut row = Row::default();
+    let mut row = TableRow::default();
     for number in first.. {
         let found = reader.read(&mut row).and_then(|is_there| {
             if is_there {
@@ -169,7 +169,7 @@ fn check_rows(config: &Config, mut reader: TableReader) -> Result<(usize, RowsDi
     let encoding = widest(config)?;
     let hasher = RowHasher::new(reader.columns());
     let (mut n_rows, mut rows) = (0, RowsDigest::default());
-    let mut row = Row::default();
+    let mut row = TableRow::default();
     let mut is_there = reader.read(&mut row);
     let mut checker = encoding.checker(reader.columns(), row.file())?;
     loop {

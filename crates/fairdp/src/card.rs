@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use dp_table::{BlockKind, FeatureBlock, Level};
 
 use crate::fairness::{Difference, FairnessReport, GroupRates, Rate};
-use crate::model::Model;
+use crate::model::FittedModel;
 use crate::printable::{printable, rounded_up};
-use crate::statement::{Statement, capitalised};
+use crate::statement::{ReleaseStatement, capitalised};
 use crate::thresholds::Thresholds;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
@@ -22,7 +22,7 @@ const HEIGHT: f64 = 120.0;
 const BARS: usize = 12;
 
 /// The page.
-pub(crate) fn html(model: &Model, statement: &Statement, fairness: &FairnessReport) -> String {
+pub(crate) fn html(model: &FittedModel, statement: &ReleaseStatement, fairness: &FairnessReport) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Model card</title><style>{STYLE}</style>\
          </head><body>\n<h1>Model card</h1>\n"
@@ -134,7 +134,7 @@ fn points(difference: Rate) -> String {
     }
 }
 
-fn curves(page: &mut String, model: &Model) {
+fn curves(page: &mut String, model: &FittedModel) {
     let encoding = model.encoding();
     let classes = model.classes();
     let [layer] = model.layers() else {

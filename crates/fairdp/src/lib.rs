@@ -49,12 +49,12 @@ pub use fit::{
 };
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
-pub use model::{Layer, Model};
+pub use model::{FittedModel, Layer};
 pub use planned::Planned;
 pub use predict::{PredictOptions, Predicted, predict};
 pub use predictor::Predictor;
 pub use printable::{printable, printable_json};
-pub use statement::{Program, Statement, Unit};
+pub use statement::{Program, ReleaseStatement, Unit};
 pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify};

@@ -22,7 +22,7 @@ const MLP: &str = "mlp";
 
 /// A model of one's own table: layers on the encoded features, with tanh between them.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct FittedModel {
     pipeline: Pipeline,
     encoding: Encoding,
     layers: Vec<Layer>,
@@ -93,7 +93,7 @@ impl Pipeline {
     }
 }
 
-impl Model {
+impl FittedModel {
     pub(crate) fn new(mut pipeline: Pipeline, layers: Vec<Layer>) -> Result<Self> {
         let encoding = Encoding::new(&pipeline.schema)?;
         pipeline.hidden = layers.iter().rev().skip(1).rev().map(|layer| layer.biases.len()).collect();
@@ -313,14 +313,14 @@ mod tests {
             weights: vec![0.5; n_inputs * n_outputs],
             biases: vec![0.25; n_outputs],
         });
-        let model = Model::new(pipeline, layers.into()).unwrap();
+        let model = FittedModel::new(pipeline, layers.into()).unwrap();
         (serde_json::to_string(model.pipeline()).unwrap(), model.safetensors().unwrap())
     }
 
     #[test]
     fn parts_that_do_not_fit_each_other_are_named() {
         let (pipeline, weights) = files();
-        Model::from_bytes(pipeline.as_bytes(), &weights).unwrap();
+        FittedModel::from_bytes(pipeline.as_bytes(), &weights).unwrap();
         for (from, to, named) in [
             (
                 "\"hidden\":[3]",
@@ -338,7 +338,7 @@ mod tests {
         ] {
             let changed = pipeline.replacen(from, to, 1);
             assert_ne!(changed, pipeline, "{from}");
-            let message = Model::from_bytes(changed.as_bytes(), &weights).unwrap_err().to_string();
+            let message = FittedModel::from_bytes(changed.as_bytes(), &weights).unwrap_err().to_string();
             assert!(message.contains(named), "{message}");
         }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::config::read::encoding;
 use crate::error::{FairdpError, Result};
-use crate::model::Model;
+use crate::model::FittedModel;
 use crate::output::{self, Readers};
 use crate::predictions::{Cell, Predictions};
 use crate::predictor::Predictor;
@@ -48,7 +48,7 @@ pub struct PredictOptions {
 ///
 /// The columns are `row` (from 1), those that are kept, `prediction`, `p_<class>` for every class,
 /// and `reason_1`, `change_1`, … for reasons: a column, and what it adds to the log-odds of the
-/// answer ([`Model::reasons`](crate::Model::reasons)). A Parquet file has what is kept in the type
+/// answer ([`FittedModel::reasons`](crate::FittedModel::reasons)). A Parquet file has what is kept in the type
 /// of the table: whole numbers, numbers, truth values, else texts.
 ///
 /// A row that does not fit has an empty answer if the model was fitted with `bad_rows = "drop"`.
@@ -118,7 +118,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOp
     Ok(Predicted { rows: table.rows, answered: table.rows - table.dropped, table, remarks })
 }
 
-fn check_reasons(model: &Model, reasons: usize) -> Result<()> {
+fn check_reasons(model: &FittedModel, reasons: usize) -> Result<()> {
     let n_columns = model.encoding().blocks().len() - 1;
     if reasons > 0 && !model.is_additive() {
         let expected = "an additive model: in a network what a column does depends on the others";
@@ -146,7 +146,7 @@ fn kept_columns(predictor: &Predictor<'_>, files: &TableFiles, keep: &[String]) 
 
 /// Names and types of the columns that are written.
 fn columns(
-    model: &Model,
+    model: &FittedModel,
     predictor: &Predictor<'_>,
     kept: &[usize],
     options: &PredictOptions,

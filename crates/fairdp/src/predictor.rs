@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use dp_table::{Row, RowEncoder, StoredAs, TableCounts, TableError, TableFiles, TableReader};
+use dp_table::{RowEncoder, StoredAs, TableCounts, TableError, TableFiles, TableReader, TableRow};
 
 use crate::error::{FairdpError, Result};
-use crate::model::Model;
+use crate::model::FittedModel;
 
 /// Reads a table and answers row by row. Labels are not needed, and columns that are no inputs do
 /// not matter.
 pub struct Predictor<'a> {
-    model: &'a Model,
+    model: &'a FittedModel,
     reader: TableReader,
     encoder: RowEncoder<'a>,
-    row: Row,
+    row: TableRow,
     features: Vec<f32>,
     probabilities: Vec<f64>,
 }
@@ -31,7 +31,7 @@ impl<'a> Predictor<'a> {
     /// # Errors
     /// [`FairdpError::Table`] for a column that is missing, [`FairdpError::File`] for one of groups
     /// on which decisions depend.
-    pub fn new(model: &'a Model, files: &TableFiles) -> Result<Self> {
+    pub fn new(model: &'a FittedModel, files: &TableFiles) -> Result<Self> {
         let reader = files.open()?;
         let (columns, file) = (reader.columns(), &files.paths()[0]);
         let mut encoder = model.encoding().encoder(columns, file)?;
@@ -48,13 +48,13 @@ impl<'a> Predictor<'a> {
             model,
             encoder,
             reader,
-            row: Row::default(),
+            row: TableRow::default(),
             features: vec![0.0; model.encoding().width()],
             probabilities: vec![0.0; model.classes().len()],
         })
     }
 
-    /// The class of the next row, as a position in [`Model::classes`], and the probabilities of
+    /// The class of the next row, as a position in [`FittedModel::classes`], and the probabilities of
     /// all; `None` at the end.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// The row that was read last, whether it has an answer or not.
-    pub fn row(&self) -> &Row {
+    pub fn row(&self) -> &TableRow {
         &self.row
     }
 
@@ -101,7 +101,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// The columns that moved the last answer most, with [how much each
-    /// did](Model::reasons): the largest first, of equals the first in the schema.
+    /// did](FittedModel::reasons): the largest first, of equals the first in the schema.
     pub fn reasons(&self, answer: usize, most: usize) -> Vec<(&'a str, f64)> {
         let blocks = self.model.encoding().blocks();
         let mut changes = vec![0.0; blocks.len()];

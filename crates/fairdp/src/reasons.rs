@@ -1,8 +1,8 @@
 //! Reasons for an answer: how much each column moved it.
 
-use crate::model::Model;
+use crate::model::FittedModel;
 
-impl Model {
+impl FittedModel {
     /// Whether every column acts for itself, so that [`Self::reasons`] exist.
     pub fn is_additive(&self) -> bool {
         self.layers().len() == 1

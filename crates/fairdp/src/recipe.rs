@@ -8,7 +8,7 @@ use dp_linear::Objective;
 
 use crate::config::entry_error::EntryError;
 use crate::config::nearest::nearest;
-use crate::config::{MethodEntry, ModelEntry, ModelKind};
+use crate::config::{MethodChoice, ModelEntry, ModelKind};
 use crate::error::Result;
 
 /// Width of a network's hidden layer unless one is given.
@@ -72,7 +72,7 @@ pub(crate) struct SgdMethod {
 impl Recipe {
     pub(crate) fn new(
         model: &ModelEntry,
-        method: &MethodEntry,
+        method: &MethodChoice,
         has_groups: bool,
         records_per_unit: u64,
     ) -> Result<Self, EntryError> {
@@ -159,7 +159,7 @@ impl Recipe {
 impl SgdMethod {
     fn new(
         name: &str,
-        method: &MethodEntry,
+        method: &MethodChoice,
         architecture: &Architecture,
         has_groups: bool,
         records_per_unit: u64,
@@ -246,7 +246,7 @@ mod tests {
 
     fn named(settings: &str) -> SgdMethod {
         let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");
-        let method: MethodEntry = toml::from_str(&method).unwrap();
+        let method: MethodChoice = toml::from_str(&method).unwrap();
         match Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap().method {
             Method::Sgd(named) => named,
             Method::FullDescent(_) => unreachable!("a method was named"),
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_refused_setting_is_named_as_it_was_given() {
         let refusal = |settings: &str| {
-            let method: MethodEntry = toml::from_str(&format!("name = \"dpsgd\"\nsettings = {settings}")).unwrap();
+            let method: MethodChoice = toml::from_str(&format!("name = \"dpsgd\"\nsettings = {settings}")).unwrap();
             Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap_err().message
         };
         let message = refusal("{ clip_norm = -1 }");

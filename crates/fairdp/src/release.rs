@@ -10,7 +10,7 @@ use crate::account::Account;
 use crate::error::{FairdpError, Result};
 use crate::output::{self, Readers};
 use crate::seal::{sealed, sha256};
-use crate::statement::Statement;
+use crate::statement::ReleaseStatement;
 
 /// The folder that ε covers.
 pub(crate) const RELEASE: &str = "release";
@@ -50,7 +50,7 @@ impl ReleaseFiles {
     /// Writes the private ledger, then the release: the release appears whole, as the last act of a
     /// run. It is put together in the private folder, and nothing is left of it, nor of the ledger,
     /// where it cannot appear.
-    pub(crate) fn publish(mut self, folder: &Path, mut statement: Statement, account: &Account) -> Result<()> {
+    pub(crate) fn publish(mut self, folder: &Path, mut statement: ReleaseStatement, account: &Account) -> Result<()> {
         self.add(STATEMENT_TEXT, statement.markdown());
         statement.files = self.digests();
         self.add(STATEMENT, sealed(&statement)?);

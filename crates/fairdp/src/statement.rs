@@ -19,7 +19,7 @@ pub(crate) const STATEMENT_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Statement {
+pub struct ReleaseStatement {
     /// Whether the noise came from the operating system: a run with a seed is not private.
     pub private: bool,
     /// The seed, if there is one.
@@ -127,7 +127,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) program: Program,
 }
 
-impl Statement {
+impl ReleaseStatement {
     pub(crate) fn of(facts: Facts<'_>) -> Result<Self> {
         let account = facts.account;
         let delta = Delta::new(facts.delta)?;

@@ -11,10 +11,10 @@ use crate::account::Account;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
-use crate::model::Model;
+use crate::model::FittedModel;
 use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
-use crate::statement::{STATEMENT_VERSION, Statement};
+use crate::statement::{ReleaseStatement, STATEMENT_VERSION};
 
 const CHANGED: &str = "was changed: it does not have the digest of the statement";
 
@@ -23,7 +23,7 @@ const CHANGED: &str = "was changed: it does not have the digest of the statement
 #[non_exhaustive]
 pub struct Verified {
     /// The statement.
-    pub statement: Statement,
+    pub statement: ReleaseStatement,
     /// Fairness, within ε.
     pub fairness: FairnessReport,
     /// ε again, by the first accountant.
@@ -55,7 +55,7 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     let path = release.join(STATEMENT);
     let text = input::bytes(&path)?;
     let mut problems = Vec::new();
-    let statement: Option<Statement> = match String::from_utf8(text.clone()) {
+    let statement: Option<ReleaseStatement> = match String::from_utf8(text.clone()) {
         Ok(text) => note(&mut problems, unsealed(&path, &text)),
         Err(error) => note(&mut problems, Err(FairdpError::file(&path, error))),
     };
@@ -70,7 +70,7 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     if input::text(&release.join(STATEMENT_TEXT)).is_ok_and(|text| text != statement.markdown()) {
         problems.push(problem(&release.join(STATEMENT_TEXT), "does not say what statement.json says"));
     }
-    if let Err(error) = Model::load(&release) {
+    if let Err(error) = FittedModel::load(&release) {
         problems.push(error.in_full());
     }
     let fairness = note(&mut problems, fairness_of(&release.join(FAIRNESS)));
@@ -88,16 +88,16 @@ pub fn verify(folder: &Path) -> Result<Verified> {
 ///
 /// # Errors
 /// [`FairdpError::NotVerified`] for what [`verify`] would not let pass in these files.
-pub(crate) fn model_of_statement(release: &Path) -> Result<Model> {
+pub(crate) fn model_of_statement(release: &Path) -> Result<FittedModel> {
     let path = release.join(STATEMENT);
     if !path.exists() {
-        return Model::load(release);
+        return FittedModel::load(release);
     }
     let text = input::bytes(&path)?;
     let load = || {
         let text = String::from_utf8(text).map_err(|error| FairdpError::file(&path, error))?;
-        let statement: Statement = unsealed(&path, &text)?;
-        Model::load_checked(release, |name, bytes| match statement.files.get(name) {
+        let statement: ReleaseStatement = unsealed(&path, &text)?;
+        FittedModel::load_checked(release, |name, bytes| match statement.files.get(name) {
             Some(digest) if *digest == sha256(bytes) => Ok(()),
             _ => Err(FairdpError::file(&release.join(name), CHANGED)),
         })
@@ -164,7 +164,7 @@ fn compare(
 }
 
 /// ε again, by two accountants, and a second opinion on it.
-fn check_statement(path: &Path, statement: &Statement) -> Result<(f64, f64, Opinion)> {
+fn check_statement(path: &Path, statement: &ReleaseStatement) -> Result<(f64, f64, Opinion)> {
     if statement.version != STATEMENT_VERSION {
         let found = statement.version;
         return Err(FairdpError::file(path, format!("version {found}: this program reads {STATEMENT_VERSION}")));
@@ -205,7 +205,7 @@ fn check_statement(path: &Path, statement: &Statement) -> Result<(f64, f64, Opin
 fn check_ledger(
     path: &Path,
     files: &BTreeMap<String, String>,
-    statement: Option<&Statement>,
+    statement: Option<&ReleaseStatement>,
     problems: &mut Vec<String>,
 ) {
     let read = || -> Result<LedgerFile> {

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use candle_core::{D, Device, Tensor};
 use dp_clipping::{
     AdvanceScale, ScaleRule,
-    kernels::{Execution, Gradients, InstructionSet, clip_and_sum, norms, scale_and_sum, stream_read},
+    kernels::{Gradients, InstructionSet, KernelExecution, clip_and_sum, norms, scale_and_sum, stream_read},
 };
 use serde::Serialize;
 
@@ -60,7 +60,7 @@ pub struct KernelRate {
 pub fn measure(settings: &Settings) -> anyhow::Result<Measured> {
     let Settings { batch, params, threads, rounds } = *settings;
     let threads = threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
-    let execution = Execution::with_threads(threads);
+    let execution = KernelExecution::with_threads(threads);
 
     let data = gradients(batch, params);
     let matrix = ndarray::ArrayView2::from_shape((batch, params), &data).context("shaping the gradients")?;

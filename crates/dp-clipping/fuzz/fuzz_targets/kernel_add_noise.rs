@@ -2,14 +2,14 @@
 //! for.
 #![no_main]
 
-use dp_clipping::kernels::{Execution, add_noise};
+use dp_clipping::kernels::{KernelExecution, add_noise};
 use dp_clipping_fuzz::execution;
 use libfuzzer_sys::fuzz_target;
 use rand::SeedableRng;
 
 fuzz_target!(|input: (u16, f64, f32, u64, u8, u8)| {
     let (n_values, noise_std, start, seed, threads, choices) = input;
-    let run = |execution: &Execution| {
+    let run = |execution: &KernelExecution| {
         let mut values = vec![start; usize::from(n_values)];
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
         add_noise(&mut values, noise_std, &mut rng, execution).map(|()| values)
@@ -18,7 +18,7 @@ fuzz_target!(|input: (u16, f64, f32, u64, u8, u8)| {
         assert!(!(noise_std >= 0.0 && noise_std.is_finite()));
         return;
     };
-    let again = run(&Execution::default()).expect("accepted before");
+    let again = run(&KernelExecution::default()).expect("accepted before");
     assert!(values.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()));
     if noise_std == 0.0 {
         assert!(values.iter().all(|value| value.to_bits() == start.to_bits()));

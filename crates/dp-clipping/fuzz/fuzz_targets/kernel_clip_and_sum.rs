@@ -4,12 +4,12 @@
 
 use dp_clipping::{
     AdvanceScale, ScaleRule,
-    kernels::{Element, Gradients, clip_and_sum, norms, scale_and_sum},
+    kernels::{GradientFloat, Gradients, clip_and_sum, norms, scale_and_sum},
 };
 use dp_clipping_fuzz::{execution, stretch};
 use libfuzzer_sys::fuzz_target;
 
-fn check<T: Element>(values: &[T], n_params: usize, bound: f64, epsilon: f64, threads: u8, choices: u8) {
+fn check<T: GradientFloat>(values: &[T], n_params: usize, bound: f64, epsilon: f64, threads: u8, choices: u8) {
     let execution = execution(threads, choices);
     let gradients = Gradients::from_slice(values, n_params).expect("whole rows");
     let hard = AdvanceScale { rule: ScaleRule::Hard, threshold: bound };

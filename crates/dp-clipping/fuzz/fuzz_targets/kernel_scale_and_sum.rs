@@ -2,11 +2,11 @@
 //! time.
 #![no_main]
 
-use dp_clipping::kernels::{Element, Gradients, scale_and_sum};
+use dp_clipping::kernels::{GradientFloat, Gradients, scale_and_sum};
 use dp_clipping_fuzz::{execution, stretch};
 use libfuzzer_sys::fuzz_target;
 
-fn check<T: Element>(values: &[T], n_params: usize, scales: &[f64], threads: u8, choices: u8) {
+fn check<T: GradientFloat>(values: &[T], n_params: usize, scales: &[f64], threads: u8, choices: u8) {
     let gradients = Gradients::from_slice(values, n_params).expect("whole rows");
     let mut sum = vec![T::from_f64(1.0); n_params];
     scale_and_sum(&gradients, scales, &mut sum, &execution(threads, choices)).expect("lengths fit");

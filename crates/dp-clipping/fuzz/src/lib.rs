@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use arbitrary::Arbitrary;
 use dp_clipping::{
     ClipBatch, ClipConfig, Clipped, Controller, CountNoise, PublicContext, ScaleRule, Weights,
-    kernels::{Execution, InstructionSet, SumOrder},
+    kernels::{InstructionSet, KernelExecution, SumOrder},
 };
 use rand::SeedableRng;
 
@@ -48,8 +48,7 @@ pub fn check(controller: Controller, s: &Surroundings) {
     let groups: Vec<usize> = s.records.iter().map(|record| usize::from(record.1) % n_groups).collect();
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(s.seed);
     for _ in 0..=s.steps % 8 {
-        let clipped =
-            method.clip(&ClipBatch::new(&norms, &groups), &mut rng).expect("the batch is well formed");
+        let clipped = method.clip(&ClipBatch::new(&norms, &groups), &mut rng).expect("the batch is well formed");
         assert!(clipped.bound.is_finite() && clipped.bound > 0.0);
         assert!(clipped.thresholds.iter().all(|threshold| Controller::THRESHOLD_RANGE.contains(threshold)));
         for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {
@@ -67,9 +66,9 @@ pub fn check(controller: Controller, s: &Surroundings) {
 }
 
 /// How to run a kernel, from two bytes.
-pub fn execution(threads: u8, choices: u8) -> Execution {
+pub fn execution(threads: u8, choices: u8) -> KernelExecution {
     let sets = InstructionSet::available();
-    Execution {
+    KernelExecution {
         threads: NonZeroUsize::new(usize::from(threads % 4) + 1).expect("at least 1"),
         sum_order: if choices & 1 == 0 { SumOrder::PerThreadCount } else { SumOrder::Fixed },
         instruction_set: sets[usize::from(choices >> 1) % sets.len()],

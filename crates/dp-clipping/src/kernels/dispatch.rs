@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use super::{
-    Element, fused::add_and_square_lanes, norm::sum_of_squares_lanes, portable::Portable, stream::add_up_lanes,
+    GradientFloat, fused::add_and_square_lanes, norm::sum_of_squares_lanes, portable::Portable, stream::add_up_lanes,
     weighted_sum::add_scaled_rows_lanes,
 };
 #[cfg(target_arch = "x86_64")]
@@ -70,18 +70,18 @@ macro_rules! dispatch {
     ($(#[$doc:meta])* $entry:ident, $avx2:ident, $avx512:ident => $kernel:ident; ($($argument:ident: $kind:ty),*) -> $result:ty) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2")]
-        fn $avx2<T: Element>($($argument: $kind),*) -> $result {
+        fn $avx2<T: GradientFloat>($($argument: $kind),*) -> $result {
             $kernel::<Avx2, T>($($argument),*)
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f")]
-        fn $avx512<T: Element>($($argument: $kind),*) -> $result {
+        fn $avx512<T: GradientFloat>($($argument: $kind),*) -> $result {
             $kernel::<Avx512, T>($($argument),*)
         }
 
         $(#[$doc])*
-        pub(super) fn $entry<T: Element>(set: InstructionSet, $($argument: $kind),*) -> $result {
+        pub(super) fn $entry<T: GradientFloat>(set: InstructionSet, $($argument: $kind),*) -> $result {
             match set.0 {
                 Kind::Portable => $kernel::<Portable, T>($($argument),*),
                 // SAFETY: a value of this kind exists only after the processor reported AVX2.

@@ -10,7 +10,7 @@ mod sealed {
 }
 
 /// f32 or f64.
-pub trait Element: sealed::Sealed + Copy + Default + Send + Sync + Into<f64> + 'static {
+pub trait GradientFloat: sealed::Sealed + Copy + Default + Send + Sync + Into<f64> + 'static {
     /// The nearest value.
     fn from_f64(value: f64) -> Self;
 
@@ -44,7 +44,7 @@ pub trait Element: sealed::Sealed + Copy + Default + Send + Sync + Into<f64> + '
     }
 }
 
-impl Element for f32 {
+impl GradientFloat for f32 {
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
         value as Self
@@ -72,7 +72,7 @@ impl Element for f32 {
     }
 }
 
-impl Element for f64 {
+impl GradientFloat for f64 {
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
         value

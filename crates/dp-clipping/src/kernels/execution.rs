@@ -6,7 +6,7 @@ use super::InstructionSet;
 
 /// Options that change a kernel's speed, and nothing else beyond rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Execution {
+pub struct KernelExecution {
     /// Threads to use. Small inputs stay on the calling thread.
     pub threads: NonZeroUsize,
     /// Order of summation where it could depend on the number of threads.
@@ -25,14 +25,14 @@ pub enum SumOrder {
     Fixed,
 }
 
-impl Default for Execution {
+impl Default for KernelExecution {
     /// One thread, the best instruction set.
     fn default() -> Self {
         Self::with_threads(NonZeroUsize::MIN)
     }
 }
 
-impl Execution {
+impl KernelExecution {
     /// This many threads, the best instruction set.
     pub fn with_threads(threads: NonZeroUsize) -> Self {
         Self { threads, sum_order: SumOrder::default(), instruction_set: InstructionSet::best() }

@@ -1,7 +1,7 @@
 //! Norms and weighted sum in one pass over memory.
 
 use super::{
-    Element, Execution, Gradients, SumOrder, dispatch,
+    GradientFloat, Gradients, KernelExecution, SumOrder, dispatch,
     execution::{run_all, split},
     lanes::Lanes,
     norm::{N_STREAMS, Streams, finish_squares, norm_of, square_into, streams, sum_of_squares_lanes},
@@ -36,20 +36,20 @@ const FIXED_PARTS: usize = 8;
 /// that is negative or not finite.
 ///
 /// ```
-/// use dp_clipping::kernels::{Execution, Gradients, clip_and_sum};
+/// use dp_clipping::kernels::{KernelExecution, Gradients, clip_and_sum};
 /// let gradients = Gradients::from_slice(&[3.0, 4.0, 0.3, 0.4], 2)?;
 /// let mut sum = [0.0_f64; 2];
-/// let (norms, scales) = clip_and_sum(&gradients, |_, _| 1.0, 1.0, &mut sum, &Execution::default())?;
+/// let (norms, scales) = clip_and_sum(&gradients, |_, _| 1.0, 1.0, &mut sum, &KernelExecution::default())?;
 /// assert_eq!((norms[0], scales[1]), (5.0, 1.0));
 /// assert!((sum[0] - 0.9).abs() < 1e-5 && (sum[1] - 1.2).abs() < 1e-5);
 /// # Ok::<(), dp_clipping::ClipError>(())
 /// ```
-pub fn clip_and_sum<T: Element>(
+pub fn clip_and_sum<T: GradientFloat>(
     gradients: &Gradients<'_, T>,
     scale: impl Fn(usize, f64) -> f64 + Sync,
     bound: f64,
     out: &mut [T],
-    execution: &Execution,
+    execution: &KernelExecution,
 ) -> Result<(Vec<f64>, Vec<f64>), ClipError> {
     check_lengths("out", out.len(), "parameters", gradients.n_params())?;
     check("bound", bound, 0.0.., "a finite number of at least 0")?;
@@ -99,12 +99,12 @@ struct PartialSum {
 }
 
 impl PartialSum {
-    fn run<T: Element>(
+    fn run<T: GradientFloat>(
         &mut self,
         rows: &[&[T]],
         n_params: usize,
         scale: &(impl Fn(usize, f64) -> f64 + Sync),
-        execution: &Execution,
+        execution: &KernelExecution,
     ) {
         let set = execution.instruction_set;
         self.totals = vec![0.0; n_params];
@@ -134,7 +134,12 @@ impl PartialSum {
 
 /// `totals += scale·row` and the sum of squares of `next`, which has the length of `row`.
 #[inline(always)]
-pub(super) fn add_and_square_lanes<V: Lanes, T: Element>(row: &[T], scale: T, totals: &mut [T], next: &[T]) -> f64 {
+pub(super) fn add_and_square_lanes<V: Lanes, T: GradientFloat>(
+    row: &[T],
+    scale: T,
+    totals: &mut [T],
+    next: &[T],
+) -> f64 {
     let (row_chunks, row_tail) = row.as_chunks::<8>();
     let (total_chunks, total_tail) = totals.as_chunks_mut::<8>();
     let squares = if V::MANY_REGISTERS {
@@ -153,7 +158,12 @@ pub(super) fn add_and_square_lanes<V: Lanes, T: Element>(row: &[T], scale: T, to
 
 /// Both at once, so that reading `next` from memory hides behind adding `row` from the cache.
 #[inline(always)]
-fn add_and_square_streams<V: Lanes, T: Element>(row: &[[T; 8]], scale: T, totals: &mut [[T; 8]], next: &[T]) -> f64 {
+fn add_and_square_streams<V: Lanes, T: GradientFloat>(
+    row: &[[T; 8]],
+    scale: T,
+    totals: &mut [[T; 8]],
+    next: &[T],
+) -> f64 {
     let Streams { segments, rest, tail } = streams(next);
     let length = segments[0].len();
     let mut squares = [V::splat(0.0); N_STREAMS];

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, Axis};
 
-use super::Element;
+use super::GradientFloat;
 use crate::ClipError;
 
 /// Per-sample gradients `[batch, params]`, borrowed row by row; each row is contiguous.
@@ -31,7 +31,7 @@ impl<T> std::fmt::Debug for Gradients<'_, T> {
     }
 }
 
-impl<'a, T: Element> Gradients<'a, T> {
+impl<'a, T: GradientFloat> Gradients<'a, T> {
     /// Gradients in one row-major slice; no rows if it is empty.
     ///
     /// # Errors
@@ -66,11 +66,11 @@ impl<'a, T: Element> Gradients<'a, T> {
     /// [`ClipError::NotRowMajor`] if a row is not contiguous.
     ///
     /// ```
-    /// use dp_clipping::kernels::{Gradients, Execution, norms};
+    /// use dp_clipping::kernels::{Gradients, KernelExecution, norms};
     /// use dp_clipping::ndarray;
     /// let array = ndarray::array![[3.0, 4.0, 9.0], [0.0, 1.0, 9.0]];
     /// let gradients = Gradients::from_view(array.slice(ndarray::s![.., ..2]))?;
-    /// assert_eq!(norms(&gradients, &Execution::default()), [5.0, 1.0]);
+    /// assert_eq!(norms(&gradients, &KernelExecution::default()), [5.0, 1.0]);
     /// # Ok::<(), dp_clipping::ClipError>(())
     /// ```
     pub fn from_view(view: impl Into<ArrayView2<'a, T>>) -> Result<Self, ClipError> {

@@ -36,8 +36,8 @@ mod avx512;
 mod portable;
 
 pub use dispatch::InstructionSet;
-pub use element::Element;
-pub use execution::{Execution, SumOrder};
+pub use element::GradientFloat;
+pub use execution::{KernelExecution, SumOrder};
 pub use fused::clip_and_sum;
 pub use gradients::Gradients;
 pub use noise::add_noise;

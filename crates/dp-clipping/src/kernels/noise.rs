@@ -3,7 +3,7 @@
 use rand::CryptoRng;
 
 use super::{
-    Element, Execution,
+    GradientFloat, KernelExecution,
     execution::{run_all, split},
 };
 use crate::{
@@ -29,20 +29,20 @@ use crate::{
 /// [`ClipError::InvalidParameter`] if `noise_std` is negative or not finite.
 ///
 /// ```
-/// use dp_clipping::kernels::{Execution, add_noise};
+/// use dp_clipping::kernels::{KernelExecution, add_noise};
 /// use dp_clipping::rand::SeedableRng;
 /// let mut rng = dp_clipping::rand_chacha::ChaCha20Rng::seed_from_u64(1);
 /// let mut values = vec![0.0_f32; 10_000];
-/// add_noise(&mut values, 2.0, &mut rng, &Execution::default())?;
+/// add_noise(&mut values, 2.0, &mut rng, &KernelExecution::default())?;
 /// let variance = values.iter().map(|v| v * v).sum::<f32>() / 10_000.0;
 /// assert!((variance - 4.0).abs() < 0.3);
 /// # Ok::<(), dp_clipping::ClipError>(())
 /// ```
-pub fn add_noise<T: Element>(
+pub fn add_noise<T: GradientFloat>(
     values: &mut [T],
     noise_std: f64,
     rng: &mut dyn CryptoRng,
-    execution: &Execution,
+    execution: &KernelExecution,
 ) -> Result<(), ClipError> {
     crate::error::check("noise_std", noise_std, 0.0.., "a finite number of at least 0")?;
     let noise = StepNoise::draw(rng, noise_std);

@@ -1,7 +1,7 @@
 //! Norms of rows.
 
 use super::{
-    Element, Execution, Gradients, dispatch,
+    GradientFloat, Gradients, KernelExecution, dispatch,
     execution::{run_all, split},
     lanes::Lanes,
 };
@@ -14,14 +14,14 @@ use super::{
 /// whose squares overflow or vanish are rescaled first.
 ///
 /// ```
-/// use dp_clipping::kernels::{Execution, Gradients, norms};
+/// use dp_clipping::kernels::{KernelExecution, Gradients, norms};
 /// let gradients = Gradients::from_slice(&[3.0_f32, 4.0, 0.0, f32::NAN], 2)?;
-/// let norms = norms(&gradients, &Execution::default());
+/// let norms = norms(&gradients, &KernelExecution::default());
 /// assert_eq!(norms[0], 5.0);
 /// assert!(norms[1].is_nan());
 /// # Ok::<(), dp_clipping::ClipError>(())
 /// ```
-pub fn norms<T: Element>(gradients: &Gradients<'_, T>, execution: &Execution) -> Vec<f64> {
+pub fn norms<T: GradientFloat>(gradients: &Gradients<'_, T>, execution: &KernelExecution) -> Vec<f64> {
     let rows = gradients.rows();
     let mut norms = vec![0.0; rows.len()];
     let n_bytes = size_of::<T>() * rows.len() * gradients.n_params();
@@ -43,7 +43,7 @@ pub fn norms<T: Element>(gradients: &Gradients<'_, T>, execution: &Execution) ->
 
 /// The norm from a sum of squares, repeated with care where the sum left the range in which it is
 /// accurate.
-pub(super) fn norm_of<T: Element>(row: &[T], sum_of_squares: f64) -> f64 {
+pub(super) fn norm_of<T: GradientFloat>(row: &[T], sum_of_squares: f64) -> f64 {
     // Squares of f32 stay within 1e-90 and 1e77. In f64, below 1e-280 some squares may have lost
     // bits, above f64::MAX is ∞.
     if (1e-280..=f64::MAX).contains(&sum_of_squares) || sum_of_squares.is_nan() {
@@ -59,7 +59,7 @@ pub(super) const N_STREAMS: usize = 8;
 
 /// Sum of squares of a row.
 #[inline(always)]
-pub(super) fn sum_of_squares_lanes<V: Lanes, T: Element>(row: &[T]) -> f64 {
+pub(super) fn sum_of_squares_lanes<V: Lanes, T: GradientFloat>(row: &[T]) -> f64 {
     let Streams { segments, rest, tail } = streams(row);
     let mut totals = [V::splat(0.0); N_STREAMS];
     for j in 0..segments[0].len() {
@@ -92,7 +92,11 @@ pub(super) fn streams<T>(row: &[T]) -> Streams<'_, T> {
 
 /// Adds what the streams left over and sums the lanes in a fixed order.
 #[inline(always)]
-pub(super) fn finish_squares<V: Lanes, T: Element>(mut totals: [V; N_STREAMS], rest: &[[T; 8]], tail: &[T]) -> f64 {
+pub(super) fn finish_squares<V: Lanes, T: GradientFloat>(
+    mut totals: [V; N_STREAMS],
+    rest: &[[T; 8]],
+    tail: &[T],
+) -> f64 {
     for (total, values) in totals.iter_mut().zip(rest) {
         *total = square_into(*total, values);
     }
@@ -115,7 +119,7 @@ pub(super) fn sum_lanes<V: Lanes>(totals: [V; N_STREAMS]) -> f64 {
 
 /// `total + values²`.
 #[inline(always)]
-pub(super) fn square_into<V: Lanes, T: Element>(total: V, values: &[T; 8]) -> V {
+pub(super) fn square_into<V: Lanes, T: GradientFloat>(total: V, values: &[T; 8]) -> V {
     let values: V = T::load(values);
     total.add(values.mul(values))
 }

@@ -1,7 +1,7 @@
 //! The speed of memory: the yardstick of the other kernels.
 
 use super::{
-    Element, Execution, dispatch,
+    GradientFloat, KernelExecution, dispatch,
     execution::{run_all, split},
     lanes::Lanes,
     norm::{N_STREAMS, Streams, streams, sum_lanes},
@@ -17,10 +17,10 @@ const CHUNK: usize = 100_000;
 /// It reads eight streams side by side, as the other kernels do, which is faster than one.
 ///
 /// ```
-/// use dp_clipping::kernels::{Execution, stream_read};
-/// assert_eq!(stream_read(&[1.0_f32; 100], &Execution::default()), 100.0);
+/// use dp_clipping::kernels::{KernelExecution, stream_read};
+/// assert_eq!(stream_read(&[1.0_f32; 100], &KernelExecution::default()), 100.0);
 /// ```
-pub fn stream_read<T: Element>(values: &[T], execution: &Execution) -> f64 {
+pub fn stream_read<T: GradientFloat>(values: &[T], execution: &KernelExecution) -> f64 {
     let ranges = split(values.len(), execution.threads_for(size_of_val(values)), 16);
     let mut sums = vec![0.0; ranges.len()];
     let jobs = ranges.into_iter().zip(&mut sums).collect();
@@ -31,7 +31,7 @@ pub fn stream_read<T: Element>(values: &[T], execution: &Execution) -> f64 {
 }
 
 #[inline(always)]
-pub(super) fn add_up_lanes<V: Lanes, T: Element>(values: &[T]) -> f64 {
+pub(super) fn add_up_lanes<V: Lanes, T: GradientFloat>(values: &[T]) -> f64 {
     let Streams { segments, rest, tail } = streams(values);
     let mut totals = [V::splat(0.0); N_STREAMS];
     for j in 0..segments[0].len() {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    Element, Execution, Gradients, dispatch,
+    GradientFloat, Gradients, KernelExecution, dispatch,
     execution::{run_all, split},
     lanes::Lanes,
 };
@@ -32,18 +32,18 @@ const N_ROWS: usize = 8;
 /// [`ClipError::LengthMismatch`] if a length does not fit.
 ///
 /// ```
-/// use dp_clipping::kernels::{Execution, Gradients, scale_and_sum};
+/// use dp_clipping::kernels::{KernelExecution, Gradients, scale_and_sum};
 /// let gradients = Gradients::from_slice(&[3.0, 4.0, f64::NAN, 1.0], 2)?;
 /// let mut sum = [9.0, 9.0];
-/// scale_and_sum(&gradients, &[0.5, 0.0], &mut sum, &Execution::default())?;
+/// scale_and_sum(&gradients, &[0.5, 0.0], &mut sum, &KernelExecution::default())?;
 /// assert_eq!(sum, [1.5, 2.0]);
 /// # Ok::<(), dp_clipping::ClipError>(())
 /// ```
-pub fn scale_and_sum<T: Element>(
+pub fn scale_and_sum<T: GradientFloat>(
     gradients: &Gradients<'_, T>,
     scales: &[f64],
     out: &mut [T],
-    execution: &Execution,
+    execution: &KernelExecution,
 ) -> Result<(), ClipError> {
     check_lengths("scales", scales.len(), "records", gradients.n_records())?;
     check_lengths("out", out.len(), "parameters", gradients.n_params())?;
@@ -70,7 +70,12 @@ pub fn scale_and_sum<T: Element>(
 }
 
 /// The weighted sum of some columns, block by block.
-fn sum_columns<T: Element>(rows: &[(&[T], f64)], columns: Range<usize>, out: &mut [T], execution: &Execution) {
+fn sum_columns<T: GradientFloat>(
+    rows: &[(&[T], f64)],
+    columns: Range<usize>,
+    out: &mut [T],
+    execution: &KernelExecution,
+) {
     let mut totals = vec![0.0; BLOCK.min(out.len())];
     let mut group: Vec<(&[T], f64)> = Vec::with_capacity(N_ROWS);
     for (index, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -91,7 +96,7 @@ fn sum_columns<T: Element>(rows: &[(&[T], f64)], columns: Range<usize>, out: &mu
 /// `totals[j] += Σ_r s_r·rows[r][j]`, each column in row order. All rows have the length of
 /// `totals`.
 #[inline(always)]
-pub(super) fn add_scaled_rows_lanes<V: Lanes, T: Element>(rows: &[(&[T], f64)], totals: &mut [f64]) {
+pub(super) fn add_scaled_rows_lanes<V: Lanes, T: GradientFloat>(rows: &[(&[T], f64)], totals: &mut [f64]) {
     let mut rest = rows;
     while let Some((first, after)) = rest.split_first_chunk::<N_ROWS>() {
         add_rows::<V, T, N_ROWS>(first, totals);
@@ -103,7 +108,7 @@ pub(super) fn add_scaled_rows_lanes<V: Lanes, T: Element>(rows: &[(&[T], f64)], 
 }
 
 #[inline(always)]
-fn add_rows<V: Lanes, T: Element, const N: usize>(rows: &[(&[T], f64); N], totals: &mut [f64]) {
+fn add_rows<V: Lanes, T: GradientFloat, const N: usize>(rows: &[(&[T], f64); N], totals: &mut [f64]) {
     let n_chunks = totals.len() / 8;
     let (chunks, tail) = totals.as_chunks_mut::<8>();
     // Equal lengths, stated once, let the compiler drop the checks in the loop.

@@ -1,7 +1,7 @@
 //! Operations on the rows of a matrix: one row is one record.
 
 use candle_core::{Result, Tensor, WithDType};
-use dp_clipping::kernels::{self, Execution, Gradients};
+use dp_clipping::kernels::{self, Gradients, KernelExecution};
 
 use super::cancellation::LARGEST_INPUT;
 #[cfg(feature = "cuda")]
@@ -63,7 +63,7 @@ pub(crate) fn sum_rows(dst: &Tensor, src: &Tensor, weights: &[f64]) -> Result<()
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "sum-rows", T => {
             let (_, columns) = rows_and_columns(src.1)?;
             let rows = Gradients::from_slice(source::<T>(src)?, columns).map_err(candle_core::Error::wrap)?;
-            kernels::scale_and_sum(&rows, weights, destination::<T>(dst)?, &Execution::default())
+            kernels::scale_and_sum(&rows, weights, destination::<T>(dst)?, &KernelExecution::default())
                 .map_err(candle_core::Error::wrap)
         }),
         #[cfg(feature = "cuda")]
@@ -72,7 +72,7 @@ pub(crate) fn sum_rows(dst: &Tensor, src: &Tensor, weights: &[f64]) -> Result<()
 }
 
 /// Squared norm of each row of `columns` values, on one thread.
-fn sq_norms_of_rows<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec<f64>> {
+fn sq_norms_of_rows<T: kernels::GradientFloat>(values: &[T], columns: usize) -> Result<Vec<f64>> {
     /// Up to here a plain loop is faster than the kernels' many streams.
     const SHORT: usize = 128;
     if columns <= SHORT && size_of::<T>() == size_of::<f32>() {
@@ -80,10 +80,10 @@ fn sq_norms_of_rows<T: kernels::Element>(values: &[T], columns: usize) -> Result
         return Ok(short_sq_norms(values, columns));
     }
     let rows = Gradients::from_slice(values, columns).map_err(candle_core::Error::wrap)?;
-    Ok(kernels::norms(&rows, &Execution::default()).into_iter().map(|norm| norm * norm).collect())
+    Ok(kernels::norms(&rows, &KernelExecution::default()).into_iter().map(|norm| norm * norm).collect())
 }
 
-fn short_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Vec<f64> {
+fn short_sq_norms<T: kernels::GradientFloat>(values: &[T], columns: usize) -> Vec<f64> {
     let square = |&value: &T| {
         let value: f64 = value.into();
         value * value

@@ -9,7 +9,13 @@ const ENDINGS: [&str; 5] = ["csv", "tsv", "csv.gz", "csv.zst", "parquet"];
 
 fn schema(columns: &[String]) -> Option<Schema> {
     let (label, inputs) = columns.split_last()?;
-    let number = Column::Number { low: -10.0, high: 10.0, bins: Bins::Equal(4), missing: Some(0.0), format: NumberFormat::default() };
+    let number = Column::Number {
+        low: -10.0,
+        high: 10.0,
+        bins: Bins::Equal(4),
+        missing: Some(0.0),
+        format: NumberFormat::default(),
+    };
     let category = Column::Category { values: vec!["a".into()], other: true, missing: true };
     let kinds = [number, category];
     Some(Schema {

@@ -5,7 +5,8 @@ use std::io::Write as _;
 
 use dp_table::Example;
 use dp_table::{
-    BadRows, Bins, Column, EncodedFile, EncodedTable, Group, GroupColumn, GroupValues, Guess, Row, Schema, TableFiles,
+    BadRows, Bins, Column, EncodedFile, EncodedTable, Group, GroupColumn, GroupValues, Guess, Schema, TableFiles,
+    TableRow,
 };
 use dp_table::{DateFormat, DatePart, NumberFormat, TableError, VectorBound};
 use proptest::prelude::*;
@@ -387,7 +388,7 @@ proptest! {
         let encoding = table.encoding();
         let mut reader = placed.files().open().unwrap();
         let mut encoder = encoding.encoder(reader.columns(), &placed.path).unwrap();
-        let mut row = Row::default();
+        let mut row = TableRow::default();
         let mut alone = vec![f32::NAN; table.width()];
         for (index, gathered) in rows.iter().enumerate() {
             prop_assert!(reader.read(&mut row).unwrap());

@@ -18,7 +18,8 @@ use std::path::PathBuf;
 
 use dp_table::TableError;
 use dp_table::{
-    BadRows, Bins, Column, Csv, EncodedFile, EncodedTable, Label, NumberFormat, Row, Schema, TableCounts, TableFiles,
+    BadRows, Bins, Column, Csv, EncodedFile, EncodedTable, Label, NumberFormat, Schema, TableCounts, TableFiles,
+    TableRow,
 };
 
 /// The example runs, and ends with a check of its own result.
@@ -63,7 +64,7 @@ fn read(files: &TableFiles) -> Vec<String> {
         Err(error) => return vec![error.to_string()],
     };
     let mut lines = vec![reader.columns().join("|")];
-    let mut row = Row::default();
+    let mut row = TableRow::default();
     loop {
         match reader.read(&mut row) {
             Ok(true) => lines.push(format!("{}: {}", row.line(), row.fields().collect::<Vec<_>>().join("|"))),

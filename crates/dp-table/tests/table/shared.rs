@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::ops::Range;
 use std::sync::{Barrier, Mutex};
 
-use dp_table::{EncodedFile, EncodedTable, MemoryColumn, MemoryTable, Peers, Row, RowIndex, Schema, TableFiles};
+use dp_table::{EncodedFile, EncodedTable, MemoryColumn, MemoryTable, Peers, RowIndex, Schema, TableFiles, TableRow};
 use proptest::prelude::*;
 
 use super::parquet_files::many_people;
@@ -179,7 +179,7 @@ fn read_in_parts(files: &TableFiles, size: usize) -> Option<Vec<String>> {
     let parts = together(size, |peers| {
         let index = RowIndex::new(files, peers).unwrap()?;
         let mut reader = files.open_rows(&index, index.part(peers)).unwrap();
-        let mut row = Row::default();
+        let mut row = TableRow::default();
         let mut lines = Vec::new();
         loop {
             match reader.read(&mut row) {

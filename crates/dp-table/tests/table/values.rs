@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dp_table::{
     BadRows, Bins, Column, EncodedFile, EncodedTable, GroupColumn, GroupValues, Label, MemoryColumn, MemoryTable,
-    NumberFormat, Row, Schema, TableFiles,
+    NumberFormat, Schema, TableFiles, TableRow,
 };
 use parquet::basic::{LogicalType, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, FloatType, Int32Type, Int64Type};
@@ -222,7 +222,7 @@ fn what_a_schema_does_not_foresee_is_said() {
     let encoding = dp_table::Encoding::new(&schema).unwrap();
     let encoder = encoding.encoder(reader.columns(), &placed.path).unwrap();
     let mut encoder = encoder.with_groups(reader.columns(), &placed.path).unwrap();
-    let (mut row, mut features) = (Row::default(), vec![0.0; encoding.width()]);
+    let (mut row, mut features) = (TableRow::default(), vec![0.0; encoding.width()]);
     loop {
         match reader.read(&mut row) {
             Ok(true) => drop(encoder.encode(&row, &mut features)),

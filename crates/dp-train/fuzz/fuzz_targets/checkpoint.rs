@@ -15,12 +15,8 @@ fuzz_target!(|bytes: &[u8]| {
     let records = Records::new(&[0.5; 16], &[0, 1, 0, 1, 0, 1, 0, 1], &[0; 8], facts, DType::F32, &Device::Cpu);
     let records = records.expect("eight records");
     let batches = BatchPlan::exact(facts, 4, 1).expect("batches");
-    let config = TrainConfig::new(
-        ModelConfig::LogisticRegression,
-        Loss::BceWithLogits,
-        batches,
-        LearningRate::Constant(0.1),
-    );
+    let config =
+        TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::Constant(0.1));
     let plan = Plan::new(config, facts).expect("a plan");
     let streams = Randomness::from_seed(1).streams(0, 0).unwrap();
     let mut trainer = Trainer::new(&plan, &records, streams, Execution::default()).expect("a trainer");

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use dp_clipping::kernels::{Element, Execution, Gradients, norms};
+use dp_clipping::kernels::{GradientFloat, Gradients, KernelExecution, norms};
 use dp_clipping::{ClipBatch, ClipConfig, ClipMethod, CountNoise, Coupling, PresetParams, PublicContext, registry};
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
@@ -51,7 +51,7 @@ impl Method {
         py.detach(|| work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    fn sum<'py, T: Element + numpy::Element>(
+    fn sum<'py, T: GradientFloat + numpy::Element>(
         &self,
         py: Python<'py>,
         gradients: &PyReadonlyArray2<'py, T>,
@@ -61,7 +61,7 @@ impl Method {
         let groups = arrays::groups(groups, view.nrows())?;
         let (sum, clipped) = self.with(py, |state| {
             let gradients = Gradients::from_view(view).map_err(errors::clip_error)?;
-            let norms = norms(&gradients, &Execution::default());
+            let norms = norms(&gradients, &KernelExecution::default());
             let clipped = state.clip(&ClipBatch::new(&norms, &groups))?;
             PyResult::Ok((weighted_sum(&view, &clipped.scales), clipped))
         })?;
@@ -71,7 +71,7 @@ impl Method {
 
 /// The sum of the scaled rows, in f64 also where they are f32: rounding a sum of thousands of rows
 /// to f32 moves it by more than the bound leaves free. A row with scale 0 is not read.
-fn weighted_sum<T: Element>(rows: &ArrayView2<'_, T>, scales: &[f64]) -> Vec<f64> {
+fn weighted_sum<T: GradientFloat>(rows: &ArrayView2<'_, T>, scales: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; rows.ncols()];
     for (row, &scale) in rows.rows().into_iter().zip(scales).filter(|&(_, &scale)| scale != 0.0) {
         for (sum, &value) in sum.iter_mut().zip(row) {

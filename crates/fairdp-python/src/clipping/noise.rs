@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use dp_clipping::kernels::{Execution, add_noise};
+use dp_clipping::kernels::{KernelExecution, add_noise};
 use numpy::{PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ impl NoiseSource {
                 work(stream.rng()?).map_err(errors::clip_error)
             })
         };
-        let execution = Execution::default();
+        let execution = KernelExecution::default();
         if let Ok(mut values) = values.extract::<PyReadwriteArray1<'_, f32>>() {
             let values = values.as_slice_mut()?;
             return add(&mut |rng| add_noise(values, std, rng, &execution));

@@ -17,13 +17,13 @@ type Reasons = Vec<Vec<(String, f64)>>;
 
 /// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.
 #[pyclass(frozen, module = "fairdp._fairdp.estimator")]
-pub(crate) struct Model(fairdp::Model);
+pub(crate) struct Model(fairdp::FittedModel);
 
 #[pymethods]
 impl Model {
     #[new]
     fn new(pipeline: &[u8], weights: &[u8]) -> PyResult<Self> {
-        fairdp::Model::from_bytes(pipeline, weights).map(Self).map_err(errors::fairdp_error)
+        fairdp::FittedModel::from_bytes(pipeline, weights).map(Self).map_err(errors::fairdp_error)
     }
 
     /// The classes, in the order of the probabilities.

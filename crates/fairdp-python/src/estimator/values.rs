@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dp_table::{BadRows, Column, Encoding, Label, MemoryColumn, MemoryTable, Row, Schema, TableError, TableFiles};
+use dp_table::{BadRows, Column, Encoding, Label, MemoryColumn, MemoryTable, Schema, TableError, TableFiles, TableRow};
 use fairdp::FairdpError;
 use pyo3::prelude::*;
 
@@ -44,7 +44,7 @@ fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>
     let files = TableFiles::in_memory(MemoryTable::new("values", vec![(COLUMN.to_owned(), texts)])?);
     let mut reader = files.open()?;
     let mut encoder = encoding.encoder(reader.columns(), Path::new("values"))?;
-    let (mut row, mut features) = (Row::default(), vec![0.0; encoding.width()]);
+    let (mut row, mut features) = (TableRow::default(), vec![0.0; encoding.width()]);
     let mut places = Vec::with_capacity(n_texts);
     while reader.read(&mut row)? {
         encoder.encode(&row, &mut features)?;

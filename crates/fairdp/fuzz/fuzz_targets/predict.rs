@@ -2,13 +2,13 @@
 #![no_main]
 
 use dp_table::TableFiles;
-use fairdp::{Model, Predictor};
+use fairdp::{FittedModel, Predictor};
 use fairdp_fuzz::files;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let [pipeline, table, weights] = files(input);
-    let Ok(model) = Model::from_bytes(pipeline, weights) else { return };
+    let Ok(model) = FittedModel::from_bytes(pipeline, weights) else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("t.csv");
     std::fs::write(&path, table).expect("writable");

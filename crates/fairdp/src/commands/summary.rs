@@ -6,7 +6,7 @@ use std::path::Path;
 use dp_accounting::audit::Opinion;
 use dp_accounting::{DpEvent, Mark, Rounding, decimal};
 use fairdp::{
-    FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, Statement, Thresholds, Verified, printable,
+    FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, ReleaseStatement, Thresholds, Verified, printable,
     printable_json,
 };
 
@@ -133,7 +133,7 @@ pub(super) fn fitted(out: &mut impl Write, fitted: &Fitted, folder: &Path, json:
     writeln!(out, "check:   fairdp verify {}", folder.display())
 }
 
-fn privacy(out: &mut impl Write, statement: &Statement) -> io::Result<()> {
+fn privacy(out: &mut impl Write, statement: &ReleaseStatement) -> io::Result<()> {
     if !statement.private {
         writeln!(out, "NOT PRIVATE: run with a seed")?;
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct MethodEntry {
+pub struct MethodChoice {
     /// `auto`, or a name from `fairdp methods`; `auto` unless given.
     pub name: Option<String>,
     /// Probability with which a record enters a step's batch; 1, all records in every step, unless
@@ -21,7 +21,7 @@ pub struct MethodEntry {
     pub settings: Option<PresetParams>,
 }
 
-impl MethodEntry {
+impl MethodChoice {
     /// Whether no setting is made.
     pub(crate) fn is_auto(&self) -> bool {
         self.name.as_deref().is_none_or(|name| name == "auto")

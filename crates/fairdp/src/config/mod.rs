@@ -14,7 +14,7 @@ use dp_linear::Objective;
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
-pub use self::method::MethodEntry;
+pub use self::method::MethodChoice;
 pub use self::tuning::{CandidateEntry, TuningEntry};
 
 /// The version of configurations that this program reads.
@@ -60,7 +60,7 @@ pub struct Config {
     pub model: ModelEntry,
     /// How it is trained.
     #[serde(default)]
-    pub method: MethodEntry,
+    pub method: MethodChoice,
     /// Models and methods between which the records choose, within the budget.
     pub tuning: Option<TuningEntry>,
     /// Columns whose values are groups; several make their intersections.

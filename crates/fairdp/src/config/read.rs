@@ -10,7 +10,7 @@ use super::entry_error::EntryError;
 use super::nearest::explain;
 use super::{
     BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, GroupEntry, LEAST_DELTA,
-    MethodEntry, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry,
+    MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -183,7 +183,7 @@ impl Config {
 
     /// Settings of the model and of its training that a person made, one item each.
     pub(crate) fn user_settings(&self) -> Vec<String> {
-        let MethodEntry { name, sampling_rate, steps, learning_rate, settings } = &self.method;
+        let MethodChoice { name, sampling_rate, steps, learning_rate, settings } = &self.method;
         let mut given = Vec::new();
         if self.model.kind == ModelKind::Mlp {
             given.push("model mlp".to_owned());

@@ -4,7 +4,7 @@ use dp_linear::Objective;
 use serde::Deserialize;
 
 use super::entry_error::EntryError;
-use super::{MethodEntry, ModelEntry, ModelKind};
+use super::{MethodChoice, ModelEntry, ModelKind};
 
 /// `[tuning]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -35,7 +35,7 @@ pub struct CandidateEntry {
     pub objective: Objective,
     /// As `[method]`.
     #[serde(default)]
-    pub method: MethodEntry,
+    pub method: MethodChoice,
 }
 
 impl TuningEntry {

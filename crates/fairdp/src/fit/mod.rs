@@ -41,7 +41,7 @@ use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
 use crate::planned::Planned;
-use crate::statement::Statement;
+use crate::statement::ReleaseStatement;
 use crate::subset::Subset;
 
 /// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is
@@ -109,7 +109,7 @@ impl FitOptions {
 #[non_exhaustive]
 pub struct Fitted {
     /// The statement of the release.
-    pub statement: Statement,
+    pub statement: ReleaseStatement,
     /// Fairness, within ε.
     pub fairness: FairnessReport,
     /// Exact figures, **not private**.

@@ -30,14 +30,14 @@ use crate::exit::Exit;
 use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
 use crate::key::NoiseKey;
-use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
+use crate::model::{FittedModel, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
 use crate::output::{self, Readers};
 use crate::rank_files::RankFiles;
 use crate::release::{FAIRNESS, ReleaseFiles};
 use crate::seal::sha256;
 use crate::shared_ledger;
-use crate::statement::{Facts, Program, Statement};
+use crate::statement::{Facts, Program, ReleaseStatement};
 use crate::subset::Subset;
 use crate::subsets::{Division, HeldOutShares, feature_facts};
 use crate::thresholds::{Edges, Scores, Thresholds, offsets};
@@ -267,7 +267,7 @@ impl Run<'_> {
         key: &NoiseKey,
         checkpoints: &mut Checkpoints,
         journal: &mut Journal<'_>,
-    ) -> Result<(Model, &'a Candidate)> {
+    ) -> Result<(FittedModel, &'a Candidate)> {
         if self.options.device != DeviceName::Cpu {
             journal.stage(format!("training on {}", self.options.device))?;
         }
@@ -288,15 +288,15 @@ impl Run<'_> {
         Ok((self.model(trained, schema)?, candidate))
     }
 
-    fn model(&self, trained: Trained, schema: Schema) -> Result<Model> {
-        Model::new(Pipeline::new(schema, trained.priors, self.config().model.decision), trained.layers)
+    fn model(&self, trained: Trained, schema: Schema) -> Result<FittedModel> {
+        FittedModel::new(Pipeline::new(schema, trained.priors, self.config().model.decision), trained.layers)
     }
 
     /// Gives a model thresholds by group, from noisy counts of its scores, where these are asked
     /// for.
     fn choose_thresholds(
         &self,
-        model: &mut Model,
+        model: &mut FittedModel,
         plan: &FitPlan,
         tables: &Tables,
         key: &NoiseKey,
@@ -323,7 +323,13 @@ impl Run<'_> {
     }
 
     /// Rates by group from noisy counts of the answers on test records, if there are any.
-    fn fairness(&self, model: &Model, answers: &Answers, plan: &FitPlan, key: &NoiseKey) -> Result<FairnessReport> {
+    fn fairness(
+        &self,
+        model: &FittedModel,
+        answers: &Answers,
+        plan: &FitPlan,
+        key: &NoiseKey,
+    ) -> Result<FairnessReport> {
         let (groups, classes) = (model.encoding().groups(), model.classes());
         if !plan.has_test() {
             return Ok(FairnessReport::unmeasured(classes));
@@ -345,7 +351,7 @@ impl Run<'_> {
         tables: &Tables,
         measured: TableSubset<'_>,
         candidate: &Candidate,
-        model: &Model,
+        model: &FittedModel,
         key: &NoiseKey,
         journal: &mut Journal<'_>,
     ) -> Result<Diagnostics> {
@@ -367,9 +373,9 @@ impl Run<'_> {
         fairness: &FairnessReport,
         total_epsilon: Option<f64>,
         program: Program,
-    ) -> Result<Statement> {
+    ) -> Result<ReleaseStatement> {
         let config = self.config();
-        Statement::of(Facts {
+        ReleaseStatement::of(Facts {
             account,
             delta: plan.delta,
             seed: self.division.key.seed,
@@ -391,7 +397,7 @@ impl Run<'_> {
     /// Writes the private files, then the release.
     fn publish(
         &self,
-        model: &Model,
+        model: &FittedModel,
         weights: Vec<u8>,
         fitted: &Fitted,
         account: &Account,

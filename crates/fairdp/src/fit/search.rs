@@ -13,7 +13,7 @@ use super::training::{Trained, Training};
 use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
-use crate::model::{Layer, Model, Pipeline};
+use crate::model::{FittedModel, Layer, Pipeline};
 use crate::subsets::SubsetRows;
 
 /// Trains and compares; only the best trial's model and candidate leave.
@@ -127,7 +127,7 @@ fn candidate<'a>(training: &Training<'a>, key: &NoiseKey) -> &'a Candidate {
 /// **Guarantee.** A record adds between 0 and 1, and one that was blanked nothing.
 fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &SubsetRows<'_>) -> Result<f64> {
     let pipeline = Pipeline::new(schema.clone(), prepared.priors.clone(), Decision::default());
-    let model = Model::new(pipeline, trained.layers.clone())?;
+    let model = FittedModel::new(pipeline, trained.layers.clone())?;
     let grid = Grid::for_values(1.0, rows.len());
     let scratch = || vec![0.0; model.classes().len()];
     let sum = sum_rows(rows, 1, scratch, |probabilities, _, row, sum| {

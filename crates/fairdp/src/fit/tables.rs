@@ -14,7 +14,7 @@ use crate::config::{Config, UnitEntry};
 use crate::diagnostics::{Answers, Diagnostics, RecordCounts};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseBinding;
-use crate::model::Model;
+use crate::model::FittedModel;
 use crate::rank_files::RankFiles;
 use crate::recipe::{Method, Recipe};
 use crate::subsets::{Division, HeldTable, RowList, SubsetRows, not_in, split, within_most};
@@ -125,7 +125,7 @@ impl Tables {
     }
 
     /// Exact figures of a model's answers. **Not private.**
-    pub(super) fn diagnostics(&self, model: &Model, answers: &Answers, has_test: bool) -> Result<Diagnostics> {
+    pub(super) fn diagnostics(&self, model: &FittedModel, answers: &Answers, has_test: bool) -> Result<Diagnostics> {
         let [training, test, _] = self.sizes();
         let records = RecordCounts { training, test, has_test };
         Diagnostics::of(answers, records, model.encoding().groups(), model.classes().len(), self.counts.clone())
@@ -192,7 +192,7 @@ impl<'a> TableSubset<'a> {
 
     /// Calls `visit` with the group, the class and a model's probabilities for each record of this
     /// rank.
-    fn visit_here(&self, model: &Model, visit: &mut dyn FnMut(u32, usize, &[f64])) {
+    fn visit_here(&self, model: &FittedModel, visit: &mut dyn FnMut(u32, usize, &[f64])) {
         let rows = SubsetRows::new(self.table, self.members, Arc::new(Alone), true);
         let mut probabilities = vec![0.0; model.classes().len()];
         rows.visit(self.members.held(), &mut |index, row| {
@@ -206,7 +206,7 @@ impl<'a> TableSubset<'a> {
     }
 
     /// A model's answers for the records of this rank.
-    fn answers_here(&self, model: &Model) -> Answers {
+    fn answers_here(&self, model: &FittedModel) -> Answers {
         let mut answers = Answers::default();
         self.visit_here(model, &mut |group, label, probabilities| {
             answers.labels.push(label as u32);
@@ -218,14 +218,14 @@ impl<'a> TableSubset<'a> {
     }
 
     /// Counts of this rank's records by group, class and bin of the score.
-    pub(super) fn scores_here(&self, model: &Model, edges: &Edges) -> Vec<f64> {
+    pub(super) fn scores_here(&self, model: &FittedModel, edges: &Edges) -> Vec<f64> {
         let mut counts = ScoreCounts::new(edges, model.encoding().groups().len());
         self.visit_here(model, &mut |group, label, probabilities| counts.add(group as usize, label, probabilities));
         counts.values
     }
 
     /// A model's answers for all records, in the order of the table, on every rank.
-    pub(super) fn answers(&self, model: &Model) -> Result<Answers> {
+    pub(super) fn answers(&self, model: &FittedModel) -> Result<Answers> {
         self.answers_here(model).of_ranks(self.source.ranks())
     }
 

@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
 
 use crate::config::read::{absolute, encoding};
-use crate::config::{LEAST_DELTA, MethodEntry, ModelEntry, ModelKind};
+use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 use crate::recipe::Recipe;
 
@@ -90,7 +90,7 @@ impl InitOptions {
             ModelKind::deserialize(StrDeserializer::<serde::de::value::Error>::new(kind))
                 .map_err(|_| FairdpError::invalid("--model", kind, "auto, additive or mlp"))
         })?;
-        let method = MethodEntry { name: self.method.clone(), ..MethodEntry::default() };
+        let method = MethodChoice { name: self.method.clone(), ..MethodChoice::default() };
         let model = ModelEntry { kind, ..ModelEntry::default() };
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");

@@ -19,10 +19,10 @@ mod tests;
 mod vector;
 
 use self::graph::{Attribute, Element, Graph};
-use crate::model::Model;
+use crate::model::FittedModel;
 
 /// The file's bytes: a function of the model alone.
-pub(crate) fn onnx(model: &Model) -> Vec<u8> {
+pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
     let encoding = model.encoding();
     let width = encoding.width();
     let mut graph = Graph::default();

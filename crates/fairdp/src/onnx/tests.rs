@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::evaluate::{Data, Tensor, evaluate};
 use super::onnx;
 use crate::config::Decision;
-use crate::model::{Layer, Model, Pipeline};
+use crate::model::{FittedModel, Layer, Pipeline};
 use crate::predictor::Predictor;
 
 const ROWS: usize = 1_000;
@@ -73,7 +73,7 @@ fn number(bins: usize, missing: Option<f64>) -> Column {
     Column::Number { low: 17.0, high: 90.0, bins: Bins::Equal(bins), missing, format: NumberFormat::default() }
 }
 
-fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: &mut ChaCha8Rng) -> Model {
+fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: &mut ChaCha8Rng) -> FittedModel {
     let classes: Vec<String> = classes.iter().map(|&class| class.into()).collect();
     let schema = Schema {
         columns: columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
@@ -91,12 +91,12 @@ fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: 
     let mut random = |n: usize| (0..n).map(|_| rng.random_range(-3.0..3.0)).collect::<Vec<f32>>();
     let layers = sizes.windows(2).map(|pair| Layer { weights: random(pair[0] * pair[1]), biases: random(pair[1]) });
     let layers = layers.collect();
-    Model::new(Pipeline::new(schema, vec![1.0 / classes.len() as f64; classes.len()], Decision::Accuracy), layers)
+    FittedModel::new(Pipeline::new(schema, vec![1.0 / classes.len() as f64; classes.len()], Decision::Accuracy), layers)
         .unwrap()
 }
 
 /// The numbers that a caller of ONNX Runtime makes of a column's texts: NaN for missing values.
-fn tensor(model: &Model, column: &Column, texts: &[&str]) -> Tensor {
+fn tensor(model: &FittedModel, column: &Column, texts: &[&str]) -> Tensor {
     if let Column::Vector { length, .. } = column {
         let numbers = |text: &&str| match text.split_once(' ') {
             Some((one, other)) => [one, other].map(|number| number.parse().unwrap()),
@@ -121,7 +121,7 @@ fn tensor(model: &Model, column: &Column, texts: &[&str]) -> Tensor {
 }
 
 /// Both ways of asking a model, over the same rows.
-fn compare(model: &Model, rng: &mut ChaCha8Rng) -> (usize, usize) {
+fn compare(model: &FittedModel, rng: &mut ChaCha8Rng) -> (usize, usize) {
     let columns = &model.encoding().schema().columns;
     let of = |column: &Column| match column {
         Column::Number { .. } => &NUMBERS[..],

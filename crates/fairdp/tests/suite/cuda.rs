@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairdp::ranks::{Collective, in_process};
-use fairdp::{DeviceName, FairdpError, FitOptions, Fitted, Model, fit};
+use fairdp::{DeviceName, FairdpError, FitOptions, Fitted, FittedModel, fit};
 
 use crate::program::{declared, done, refused};
 
@@ -95,7 +95,7 @@ fn a_run_on_a_device_repeats_and_its_release_holds() {
     done(here, &["verify", "a"]);
     let log = fs::read_to_string(here.join("a/private/log.txt")).unwrap();
     assert!(log.contains("training on cuda:0"), "{log}");
-    let layers = |out: &str| Model::load(&here.join(out).join("release")).unwrap().layers().to_vec();
+    let layers = |out: &str| FittedModel::load(&here.join(out).join("release")).unwrap().layers().to_vec();
     for (on_device, on_cpu) in layers("a").iter().zip(layers("cpu")) {
         for (a, b) in on_device.weights.iter().zip(on_cpu.weights) {
             assert!((a - b).abs() < 1e-4, "{a} on the device, {b} on the CPU");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use dp_table::Example;
 use dp_table::{MemoryColumn, MemoryTable, TableFiles};
-use fairdp::{FairdpError, FitOptions, InitOptions, Model, Predictor, Progress, fit, fit_table, init};
+use fairdp::{FairdpError, FitOptions, FittedModel, InitOptions, Predictor, Progress, fit, fit_table, init};
 
 /// The example as CSV, a configuration for it, and its columns in memory: numbers as numbers, the
 /// others as texts.
@@ -54,7 +54,7 @@ fn a_table_in_memory_trains_and_answers_as_its_file() {
     assert!(weights(&file) == weights(&memory));
 
     let pipeline = fs::read(memory.join("release/pipeline.json")).unwrap();
-    let model = Model::from_bytes(&pipeline, &weights(&memory)).unwrap();
+    let model = FittedModel::from_bytes(&pipeline, &weights(&memory)).unwrap();
     let files = TableFiles::new(&[folder.path().join("table.csv").to_string_lossy()]).unwrap();
     let mut from_file = Predictor::new(&model, &files).unwrap();
     let in_memory = TableFiles::in_memory(table);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use dp_table::{Row, StoredAs, TableFiles};
+use dp_table::{StoredAs, TableFiles, TableRow};
 
 use crate::program::{declared, done, refused};
 
@@ -17,7 +17,7 @@ fn fields(path: &Path) -> Vec<Vec<String>> {
 fn stored(path: &Path) -> (Vec<(String, StoredAs)>, Vec<Vec<String>>) {
     let mut reader = TableFiles::new(&[path.to_string_lossy()]).unwrap().open().unwrap();
     let columns = reader.columns().iter().enumerate().map(|(at, name)| (name.clone(), reader.stored_as(at))).collect();
-    let (mut row, mut rows) = (Row::default(), Vec::new());
+    let (mut row, mut rows) = (TableRow::default(), Vec::new());
     while reader.read(&mut row).unwrap() {
         rows.push(row.fields().map(str::to_owned).collect());
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::program::{declared, done, json, private_bounds, program, refused};
-use dp_table::{Row, TableFiles};
+use dp_table::{TableFiles, TableRow};
 
 #[test]
 fn from_a_table_to_a_release_that_holds() {
@@ -492,7 +492,7 @@ fn predictions_in_parquet_are_read_back() {
         let files = TableFiles::new(&[here.join(name).to_str().unwrap().to_owned()]).unwrap();
         let mut reader = files.open().unwrap();
         let columns = reader.columns().to_vec();
-        let (mut rows, mut row) = (vec![columns.clone()], Row::default());
+        let (mut rows, mut row) = (vec![columns.clone()], TableRow::default());
         while reader.read(&mut row).unwrap() {
             rows.push((0..columns.len()).map(|column| row.field(column).to_owned()).collect());
         }

@@ -151,7 +151,7 @@ fn a_row_that_cannot_be_read_has_an_empty_answer_where_such_rows_are_dropped() {
     done(here, &["predict", "run", "asked.csv", "--out", "p.parquet"]);
     let parquet = here.join("p.parquet");
     let files = dp_table::TableFiles::new(&[parquet.to_str().unwrap()]).unwrap();
-    let (mut reader, mut row) = (files.open().unwrap(), dp_table::Row::default());
+    let (mut reader, mut row) = (files.open().unwrap(), dp_table::TableRow::default());
     for line in answers.lines().skip(1) {
         assert!(reader.read(&mut row).unwrap());
         assert_eq!(row.fields().collect::<Vec<_>>().join(","), line);

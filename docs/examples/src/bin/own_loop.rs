@@ -2,7 +2,7 @@
 //! with a ledger that says what it cost.
 
 use dp_accounting::{Delta, DpEvent, Ledger, NeighbouringRelation, NoiseMultiplier, SamplingRate};
-use dp_clipping::kernels::{Execution, Gradients, add_noise};
+use dp_clipping::kernels::{Gradients, KernelExecution, add_noise};
 use dp_clipping::rand::{Rng, SeedableRng};
 use dp_clipping::rand_chacha::ChaCha20Rng;
 use dp_clipping::{PublicContext, clip_gradients, registry};
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let step = DpEvent::gaussian(sigma).poisson_sampled(SamplingRate::new(RATE)?);
     let mut ledger = Ledger::new(NeighbouringRelation::AddRemove);
 
-    let (mut weights, execution) = ([0.0_f32; 3], Execution::default());
+    let (mut weights, execution) = ([0.0_f32; 3], KernelExecution::default());
     for _ in 0..200 {
         // Every record is in the batch by a coin of its own; the batch may be empty.
         let batch: Vec<usize> = (0..N).filter(|_| rng.random_bool(RATE)).collect();
