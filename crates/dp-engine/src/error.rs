@@ -83,6 +83,13 @@ impl From<candle_core::Error> for TensorError {
     }
 }
 
+/// Operations call each other inside of candle's.
+impl From<TensorError> for candle_core::Error {
+    fn from(error: TensorError) -> Self {
+        error.0
+    }
+}
+
 impl From<candle_core::Error> for EngineError {
     fn from(error: candle_core::Error) -> Self {
         Self::Tensor(error.into())

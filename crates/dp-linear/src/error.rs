@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dp_engine::EngineError;
+use dp_engine::{EngineError, TensorError};
 use dp_train::TrainError;
 
 /// Why settings or records were refused, or a release was not made.
@@ -64,8 +64,8 @@ impl From<EngineError> for LinearError {
     }
 }
 
-impl From<candle_core::Error> for LinearError {
-    fn from(error: candle_core::Error) -> Self {
+impl From<TensorError> for LinearError {
+    fn from(error: TensorError) -> Self {
         Self::Train(error.into())
     }
 }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "cuda")]
 use candle_core::Error;
-use candle_core::{Result, Tensor, WithDType};
+use candle_core::{Tensor, WithDType};
 
 #[cfg(feature = "cuda")]
 use super::cuda::{self, DeviceIntegers};
@@ -11,6 +11,7 @@ use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::in_place::Operands;
 use super::in_place::unary;
 use super::words;
+use crate::error::TensorError;
 use crate::grid::CAPACITY;
 use crate::hook;
 use crate::noise::{BLOCK, StepNoise};
@@ -25,10 +26,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// vector stays as it is.
 ///
 /// `grid` is the step, a power of two. Returns the largest magnitude in steps; NaN if a value is.
-///
-/// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> Result<f64> {
+pub(crate) fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> candle_core::Result<f64> {
     let (storage, layout) = vector.storage_and_layout();
     let storage = cpu(&storage)?;
     for_float!(dtype(storage), "add-to-integers", T => {
@@ -167,8 +165,8 @@ struct Slices<'a, T> {
 /// threads.
 ///
 /// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<'_>) -> Result<bool> {
+/// [`TensorError`] if shapes or number types do not fit, or the device fails.
+pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<'_>) -> Result<bool, TensorError> {
     let mut all_finite = false;
     unary("from-integers", out, |operands| {
         let (out, []) = operands.on_cpu("from-integers")?;
@@ -213,7 +211,11 @@ pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<
 
 /// [`from_integers`] for integers on a CUDA device, with the noise made there.
 #[cfg(feature = "cuda")]
-pub fn from_device_integers(out: &Tensor, integers: &DeviceIntegers, how: &FromIntegers<'_>) -> Result<bool> {
+pub fn from_device_integers(
+    out: &Tensor,
+    integers: &DeviceIntegers,
+    how: &FromIntegers<'_>,
+) -> Result<bool, TensorError> {
     let mut all_finite = false;
     unary("from-integers", out, |operands| match operands {
         Operands::Cpu(..) => Err(Error::Msg("from-integers: expected tensors on a CUDA device".into())),

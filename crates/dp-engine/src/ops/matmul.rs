@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, Error, Layout, Result, Tensor};
+use candle_core::{CpuStorage, Error, Layout, Tensor};
 use gemm::Parallelism;
 
 #[cfg(feature = "cuda")]
 use super::cuda;
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
 use super::in_place::{Operands, ternary};
+use crate::error::TensorError;
 use crate::hook;
 use crate::vector_math::vectorise;
 
@@ -40,7 +41,7 @@ impl<T> std::fmt::Debug for Matrix<'_, T> {
 }
 
 impl<'a, T: Element> Matrix<'a, T> {
-    fn new(tensor: (&'a CpuStorage, &Layout), operand: Operand) -> Result<Self> {
+    fn new(tensor: (&'a CpuStorage, &Layout), operand: Operand) -> candle_core::Result<Self> {
         let (rows, columns) = rows_and_columns(tensor.1)?;
         let matrix = Self::strided(source::<T>(tensor)?, rows, columns, columns)?;
         Ok(match operand {
@@ -52,11 +53,12 @@ impl<'a, T: Element> Matrix<'a, T> {
     /// `rows` rows of `columns` adjacent values, each `row_stride` values after the one before.
     ///
     /// # Errors
-    /// candle's, if shapes or number types do not fit, or the device fails.
-    pub fn strided(values: &'a [T], rows: usize, columns: usize, row_stride: usize) -> Result<Self> {
+    /// [`TensorError`] if shapes or number types do not fit, or the device fails.
+    pub fn strided(values: &'a [T], rows: usize, columns: usize, row_stride: usize) -> Result<Self, TensorError> {
         let needed = if rows * columns == 0 { 0 } else { (rows - 1) * row_stride + columns };
         if needed > values.len() {
-            return Err(Error::Msg(format!("values of a matrix: expected at least {needed}, got {}", values.len())));
+            let error = format!("values of a matrix: expected at least {needed}, got {}", values.len());
+            return Err(Error::Msg(error).into());
         }
         Ok(Self { values, rows, columns, row_stride, column_stride: 1 })
     }
@@ -113,14 +115,14 @@ const DEPTH: usize = 512;
 /// version of `gemm` is pinned, and a test compares rows alone with rows in company over all ways.
 ///
 /// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
+/// [`TensorError`] if shapes or number types do not fit, or the device fails.
 pub fn product<T: Element>(
     dst: &mut [T],
     dst_stride: usize,
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
     accumulate: bool,
-) -> Result<()> {
+) -> Result<(), TensorError> {
     let (m, n, k) = (lhs.rows, rhs.columns, lhs.columns);
     same("inner dimension of a matrix product", k, rhs.rows)?;
     if m * n == 0 {
@@ -128,7 +130,7 @@ pub fn product<T: Element>(
     }
     if dst_stride < n || (m - 1) * dst_stride + n > dst.len() {
         let got = format!("{} values in rows {dst_stride} apart", dst.len());
-        return Err(Error::Msg(format!("result of a matrix product: expected [{m}, {n}], got {got}")));
+        return Err(Error::Msg(format!("result of a matrix product: expected [{m}, {n}], got {got}")).into());
     }
     let other: Vec<T>;
     let lhs = match hook::ask(|other| other.left_factor(m)) {
@@ -345,14 +347,14 @@ fn thin_depth<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>, 
 /// `dst = lhs · rhs`, or `dst += lhs · rhs`, each source read as it says.
 ///
 /// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
+/// [`TensorError`] if shapes or number types do not fit, or the device fails.
 pub fn matmul(
     dst: &Tensor,
     (lhs, lhs_operand): (&Tensor, Operand),
     (rhs, rhs_operand): (&Tensor, Operand),
     accumulate: bool,
-) -> Result<()> {
-    ternary("matmul", dst, lhs, rhs, |operands| match operands {
+) -> Result<(), TensorError> {
+    Ok(ternary("matmul", dst, lhs, rhs, |operands| match operands {
         Operands::Cpu(dst, [lhs, rhs]) => for_float!(dtype(dst.0), "matmul", T => {
             let lhs = Matrix::new(lhs, lhs_operand)?;
             let rhs = Matrix::new(rhs, rhs_operand)?;
@@ -364,11 +366,11 @@ pub fn matmul(
                 sum_rows(dst, lhs, rhs, accumulate);
                 return Ok(());
             }
-            product(dst, rhs.columns, lhs, rhs, accumulate)
+            Ok(product(dst, rhs.columns, lhs, rhs, accumulate)?)
         }),
         #[cfg(feature = "cuda")]
         Operands::Cuda(dst, [lhs, rhs]) => cuda::matmul(dst, (lhs, lhs_operand), (rhs, rhs_operand), accumulate),
-    })
+    })?)
 }
 
 #[cfg(test)]

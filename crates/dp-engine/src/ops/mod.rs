@@ -51,20 +51,23 @@ pub use element::Element;
 pub(crate) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};
 pub(crate) use flatten::swap_axes;
 pub(crate) use gather::gather_rows;
+pub(crate) use integers::add_to_integers;
 #[cfg(feature = "cuda")]
 pub use integers::from_device_integers;
-pub use integers::{FromIntegers, Summand, add_to_integers, from_integers};
+pub use integers::{FromIntegers, Summand, from_integers};
 pub(crate) use label::{labels, scale_by_label};
 pub use matmul::{Matrix, Operand, matmul, product};
 pub use noise::{Privatise, privatise};
 pub(crate) use norm::{NormGeometry, norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
-pub use optimiser::{adam_update, scale, scale_add, scale_add_square};
+pub use optimiser::scale_add;
+pub(crate) use optimiser::{adam_update, scale, scale_add_square};
 pub(crate) use pool::{PoolShape, Winners, average_pool, average_pool_backward, max_pool, max_pool_backward};
 pub(crate) use rows::{
     column_sum, linear_sq_norms, repeat_row, row_sq_norms, scale_rows, sum_rows, weighted_column_sum,
 };
 pub(crate) use sequence::{record_products, sequence_sq_norms, sum_positions};
 pub(crate) use softmax::{softmax_gradient, softmax_losses};
-pub use update::{add_slice, axpy, copy, fill, set_along};
+pub(crate) use update::{add_slice, axpy, copy};
+pub use update::{fill, set_along};
 pub(crate) use words::{append_words, take_words};
 pub use workspace::Workspace;

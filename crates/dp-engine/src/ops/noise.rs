@@ -1,11 +1,12 @@
 //! Sum of the threads' gradients, noise and normalisation, in one pass.
 
-use candle_core::{Result, Tensor};
+use candle_core::Tensor;
 
 #[cfg(feature = "cuda")]
 use super::cuda;
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::in_place::{Operands, unary};
+use crate::error::TensorError;
 use crate::noise::{BLOCK, NoiseSource, StepNoise};
 use crate::threads::Threads;
 use crate::vector_math::vectorise;
@@ -47,8 +48,8 @@ const FEW: usize = 32 * BLOCK;
 /// vectors.
 ///
 /// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn privatise(out: &Tensor, others: &[&Tensor], how: &Privatise<'_>) -> Result<bool> {
+/// [`TensorError`] if shapes or number types do not fit, or the device fails.
+pub fn privatise(out: &Tensor, others: &[&Tensor], how: &Privatise<'_>) -> Result<bool, TensorError> {
     let guards: Vec<_> = others.iter().map(|other| other.storage_and_layout()).collect();
     let mut all_finite = false;
     unary("privatise", out, |operands| match operands {

@@ -1,11 +1,12 @@
 //! The optimisers' updates of moments and parameters.
 
-use candle_core::{Result, Tensor, WithDType};
+use candle_core::{Tensor, WithDType};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
 use super::element::{Element, destination, dtype, for_float, same, source};
 use super::in_place::{Operands, binary, ternary, unary};
+use crate::error::TensorError;
 use crate::threads::Threads;
 use crate::vector_math::{map_in_place, vectorise};
 
@@ -33,10 +34,7 @@ fn update<T: Element>(threads: &Threads, dst: &mut [T], src: &[T], f: impl Fn(&m
 }
 
 /// `dst *= factor`.
-///
-/// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn scale(out: &Tensor, factor: f64) -> Result<()> {
+pub(crate) fn scale(out: &Tensor, factor: f64) -> candle_core::Result<()> {
     unary("scale", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "scale", T => {
             let factor = T::from_f64(factor);
@@ -51,9 +49,9 @@ pub fn scale(out: &Tensor, factor: f64) -> Result<()> {
 /// `dst = scale · dst + alpha · src`.
 ///
 /// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn scale_add(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<()> {
-    binary("scale-add", dst, src, |operands| match operands {
+/// [`TensorError`] if shapes or number types do not fit, or the device fails.
+pub fn scale_add(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<(), TensorError> {
+    Ok(binary("scale-add", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add", T => {
             let (scale, alpha) = (T::from_f64(scale), T::from_f64(alpha));
             let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
@@ -63,14 +61,17 @@ pub fn scale_add(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &T
         }),
         #[cfg(feature = "cuda")]
         Operands::Cuda(dst, [src]) => cuda::scale_add(dst, src, scale, alpha),
-    })
+    })?)
 }
 
 /// `dst = scale · dst + alpha · src²`.
-///
-/// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn scale_add_square(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<()> {
+pub(crate) fn scale_add_square(
+    dst: &Tensor,
+    src: &Tensor,
+    scale: f64,
+    alpha: f64,
+    threads: &Threads,
+) -> candle_core::Result<()> {
     binary("scale-add-square", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add-square", T => {
             let (scale, alpha) = (T::from_f64(scale), T::from_f64(alpha));
@@ -88,10 +89,7 @@ pub fn scale_add_square(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, thre
 ///
 /// - `rate`: learning rate over the first moment's bias correction.
 /// - `root`: square root of the second moment's bias correction.
-///
-/// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn adam_update(
+pub(crate) fn adam_update(
     dst: &Tensor,
     first: &Tensor,
     second: &Tensor,
@@ -99,7 +97,7 @@ pub fn adam_update(
     root: f64,
     epsilon: f64,
     threads: &Threads,
-) -> Result<()> {
+) -> candle_core::Result<()> {
     ternary("adam-update", dst, first, second, |operands| match operands {
         Operands::Cpu(dst, [first, second]) => for_float!(dtype(dst.0), "adam-update", T => {
             let parameters = destination::<T>(dst)?;

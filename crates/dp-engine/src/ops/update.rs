@@ -1,33 +1,31 @@
 //! Whole-vector updates of parameters and gradients.
 
-use candle_core::{Result, Tensor, WithDType};
+use candle_core::{Tensor, WithDType};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
 use super::element::{Element, destination, dtype, for_float, same, source};
 use super::in_place::{Operands, binary, unary};
+use crate::error::TensorError;
 use crate::vector_math::vectorise;
 
 /// Sets every value.
 ///
 /// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn fill(out: &Tensor, value: f64) -> Result<()> {
-    unary("fill", out, |operands| match operands {
+/// [`TensorError`] if shapes or number types do not fit, or the device fails.
+pub fn fill(out: &Tensor, value: f64) -> Result<(), TensorError> {
+    Ok(unary("fill", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "fill", T => {
             destination::<T>(out)?.fill(T::from_f64(value));
             Ok(())
         }),
         #[cfg(feature = "cuda")]
         Operands::Cuda(out, []) => cuda::fill(out, value),
-    })
+    })?)
 }
 
 /// `dst = src`.
-///
-/// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn copy(dst: &Tensor, src: &Tensor) -> Result<()> {
+pub(crate) fn copy(dst: &Tensor, src: &Tensor) -> candle_core::Result<()> {
     binary("copy", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "copy", T => {
             let dst = destination::<T>(dst)?;
@@ -42,10 +40,7 @@ pub fn copy(dst: &Tensor, src: &Tensor) -> Result<()> {
 }
 
 /// `dst += alpha · src`.
-///
-/// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn axpy(dst: &Tensor, src: &Tensor, alpha: f64) -> Result<()> {
+pub(crate) fn axpy(dst: &Tensor, src: &Tensor, alpha: f64) -> candle_core::Result<()> {
     binary("axpy", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "axpy", T => {
             let dst = destination::<T>(dst)?;
@@ -61,10 +56,7 @@ pub fn axpy(dst: &Tensor, src: &Tensor, alpha: f64) -> Result<()> {
 
 /// `dst += alpha · values`, values that are in host memory in `f64`: nothing is copied to a tensor
 /// first.
-///
-/// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn add_slice(out: &Tensor, alpha: f64, values: &[f64]) -> Result<()> {
+pub(crate) fn add_slice(out: &Tensor, alpha: f64, values: &[f64]) -> candle_core::Result<()> {
     unary("add-slice", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "add-slice", T => {
             let dst = destination::<T>(out)?;
@@ -84,9 +76,14 @@ pub fn add_slice(out: &Tensor, alpha: f64, values: &[f64]) -> Result<()> {
 /// `dst = origin + alpha · values`, both in host memory.
 ///
 /// # Errors
-/// candle's, if shapes or number types do not fit, or the device fails.
-pub fn set_along<V: Copy + Into<f64>>(out: &Tensor, origin: &[f64], alpha: f64, values: &[V]) -> Result<()> {
-    unary("set-along", out, |operands| match operands {
+/// [`TensorError`] if shapes or number types do not fit, or the device fails.
+pub fn set_along<V: Copy + Into<f64>>(
+    out: &Tensor,
+    origin: &[f64],
+    alpha: f64,
+    values: &[V],
+) -> Result<(), TensorError> {
+    Ok(unary("set-along", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "set-along", T => {
             let dst = destination::<T>(out)?;
             same("values to start from", dst.len(), origin.len())?;
@@ -100,7 +97,7 @@ pub fn set_along<V: Copy + Into<f64>>(out: &Tensor, origin: &[f64], alpha: f64, 
         }),
         #[cfg(feature = "cuda")]
         Operands::Cuda(out, []) => cuda::set_along(out, origin, alpha, values),
-    })
+    })?)
 }
 
 fn add_scaled<T: Element>(dst: &mut [T], alpha: T, src: &[T]) {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use candle_core::safetensors::Load;
 use candle_core::{DType, Device, Tensor};
+use dp_engine::TensorError;
 use safetensors::SafeTensors;
 use whole_file::{Readers, WholeFile};
 
@@ -29,12 +30,15 @@ impl Conditioning {
     /// # Errors
     /// [`LinearError::Io`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<()> {
+        let tensor_of = |values: &[f64], shape: &[usize]| {
+            Tensor::from_slice(values, shape, &Device::Cpu).map_err(TensorError::from)
+        };
         let mut tensors = Vec::new();
         if let Some(mean) = &self.mean {
-            tensors.push((MEAN, Tensor::from_slice(mean, mean.len(), &Device::Cpu)?));
+            tensors.push((MEAN, tensor_of(mean, &[mean.len()])?));
         }
         if let Some(factor) = &self.factor {
-            tensors.push((FACTOR, Tensor::from_slice(&factor.values, (factor.size, factor.size), &Device::Cpu)?));
+            tensors.push((FACTOR, tensor_of(&factor.values, &[factor.size, factor.size])?));
         }
         let config = serde_json::to_string(&self.config).map_err(|error| LinearError::file(path, error))?;
         let size = self.n_features.to_string();
@@ -70,7 +74,10 @@ impl Conditioning {
                 let (dtype, got) = (tensor.dtype(), tensor.shape());
                 return Err(LinearError::file(path, format!("{name}: expected F64 {shape:?}, got {dtype:?} {got:?}")));
             }
-            let values: Vec<f64> = tensor.load(&Device::Cpu)?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()?;
+            let values: Vec<f64> = tensor
+                .load(&Device::Cpu)
+                .and_then(|tensor| tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1())
+                .map_err(TensorError::from)?;
             if values.iter().any(|value| !value.is_finite()) {
                 return Err(LinearError::file(path, format!("{name}: a value that is not finite")));
             }

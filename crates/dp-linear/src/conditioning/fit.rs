@@ -7,7 +7,7 @@ use candle_core::{Device, Tensor};
 use dp_accounting::{DpEvent, Ledger, NoiseMultiplier};
 use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Operand};
-use dp_engine::{Grid, Threads};
+use dp_engine::{Grid, TensorError, Threads};
 use rand_chacha::rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 
@@ -167,7 +167,7 @@ impl Conditioning {
                     .flat_map(|row| &inverse.values[row * self.n_features..][columns.clone()])
                     .map(|&value| value as f32)
                     .collect();
-                tiles.push(Tensor::from_vec(values, shape, &Device::Cpu)?);
+                tiles.push(Tensor::from_vec(values, shape, &Device::Cpu).map_err(TensorError::from)?);
             }
         }
         self.whitening = Some(Whitening { inverse, tiles });
@@ -292,14 +292,15 @@ impl Conditioning {
                 rows.chunks_exact(self.n_features).flat_map(|row| &row[self.tile(tile)]).copied().collect();
             Tensor::from_vec(values, (n_rows, self.tile(tile).len()), &Device::Cpu)
         };
-        let strips = (0..n_tiles).map(strip).collect::<candle_core::Result<Vec<Tensor>>>()?;
+        let strips =
+            (0..n_tiles).map(strip).collect::<candle_core::Result<Vec<Tensor>>>().map_err(TensorError::from)?;
         for i in 0..n_tiles {
-            let sum = strips[i].zeros_like()?;
+            let sum = strips[i].zeros_like().map_err(TensorError::from)?;
             for (j, strip) in strips[..=i].iter().enumerate() {
                 let tile = &whitening.tiles[i * (i + 1) / 2 + j];
                 ops::matmul(&sum, (strip, Operand::Plain), (tile, Operand::Transposed), j > 0)?;
             }
-            let values = sum.flatten_all()?.to_vec1::<f32>()?;
+            let values = sum.flatten_all().and_then(|sum| sum.to_vec1::<f32>()).map_err(TensorError::from)?;
             let columns = self.tile(i);
             for (row, values) in rows.chunks_exact_mut(self.n_features).zip(values.chunks_exact(columns.len())) {
                 row[columns.clone()].copy_from_slice(values);

@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 
 use candle_core::{DType, Device, Tensor};
 use dp_engine::ops::{self, Operand};
-use dp_engine::{Grid, Threads};
+use dp_engine::{Grid, TensorError, Threads};
 
 use crate::error::Result;
 
@@ -104,7 +104,7 @@ fn gram_of_part(
     let zeros = |&(a, b): &(usize, usize)| {
         Tensor::zeros((width(a, n_features), width(b, n_features)), DType::F64, &Device::Cpu)
     };
-    let sums = pairs.iter().map(zeros).collect::<candle_core::Result<Vec<Tensor>>>()?;
+    let sums = pairs.iter().map(zeros).collect::<candle_core::Result<Vec<Tensor>>>().map_err(TensorError::from)?;
     let mut placed = vec![0.0; n_features];
     let mut start = part.start;
     while start < part.end {
@@ -122,13 +122,15 @@ fn gram_of_part(
             .into_iter()
             .enumerate()
             .map(|(tile, strip)| Tensor::from_vec(strip, (end - start, width(tile, n_features)), &Device::Cpu))
-            .collect::<candle_core::Result<Vec<Tensor>>>()?;
+            .collect::<candle_core::Result<Vec<Tensor>>>()
+            .map_err(TensorError::from)?;
         for (sum, &(a, b)) in sums.iter().zip(&pairs) {
             ops::matmul(sum, (&strips[a], Operand::Transposed), (&strips[b], Operand::Plain), true)?;
         }
         start = end;
     }
-    Ok(sums.iter().map(|sum| sum.flatten_all()?.to_vec1()).collect::<candle_core::Result<_>>()?)
+    let whole = sums.iter().map(|sum| sum.flatten_all()?.to_vec1()).collect::<candle_core::Result<_>>();
+    Ok(whole.map_err(TensorError::from)?)
 }
 
 /// Features of a tile: [`TILE`], or what is left for the last one.

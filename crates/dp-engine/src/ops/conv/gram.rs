@@ -102,5 +102,5 @@ fn gram(dst: &mut [f64], rows: &[f64], n_rows: usize) -> Result<()> {
     } else {
         Matrix::strided(rows, len, n_rows, n_rows)?
     };
-    product(dst, n_rows, columns.transposed(), columns, false)
+    Ok(product(dst, n_rows, columns.transposed(), columns, false)?)
 }

@@ -25,7 +25,7 @@ pub(super) fn matrix<'a, T: Element>(
         return Ok(Matrix::strided(memory, patch, n_rows, n_rows)?.transposed());
     }
     gather(shape, group, images, memory);
-    Matrix::strided(memory, n_rows, patch, patch)
+    Ok(Matrix::strided(memory, n_rows, patch, patch)?)
 }
 
 /// The patches of images of one channel, at stride 1, by columns: `[kernel · kernel, images ·
