@@ -12,6 +12,19 @@ use rand_chacha::ChaCha20Rng;
 use strum::IntoStaticStr;
 
 /// A fault of an engine whose sums move by more than is declared.
+///
+/// **Example**
+/// ```
+/// use std::num::NonZeroUsize;
+/// use dp_audit::Fault;
+/// use dp_audit::replay::Replay;
+/// use dp_train::Device;
+/// let (one, device, method) = (NonZeroUsize::MIN, Device::Cpu, Some("dpsgd".into()));
+/// let plant = Some(Fault::NoCap);
+/// let planted = Replay { cases: 20, seed: 1, method, layer: None, plant, threads: one, ranks: one, device };
+/// assert!(planted.run(&|_| {})?.violations > 0);
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]

@@ -60,6 +60,19 @@ impl<'a> ClipBatch<'a> {
 /// A method's answer to one batch.
 ///
 /// [`Self::new`] makes one. The fields of the same name take counts and thresholds afterwards.
+///
+/// **Example**
+/// ```
+/// use dp_clipping::rand::SeedableRng;
+/// use dp_clipping::rand_chacha::ChaCha20Rng;
+/// use dp_clipping::{ClipBatch, PresetParams, PublicContext, registry};
+/// let context = PublicContext { n_groups: 1, expected_batch_size: 2.0, noise_multiplier: 1.0 };
+/// let mut method = registry::find("dpsgd")?.config(&PresetParams::default())?.build(&context)?;
+/// let clipped = method.clip(&ClipBatch::new(&[0.25, 4.0], &[0, 0]), &mut ChaCha20Rng::from_seed([0; 32]))?;
+/// assert_eq!((clipped.bound, clipped.queries.len()), (1.0, 0));
+/// assert!(clipped.scales[0] > 0.999 && clipped.scales[1] * 4.0 <= clipped.bound);
+/// # Ok::<(), dp_clipping::ClipError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Clipped {

@@ -14,6 +14,14 @@ use std::ops::Range;
 ///
 /// **Guarantee.** Blocks and the longest piece are functions of the number of records, the sampling
 /// rate and the configuration, which are public.
+///
+/// **Example**
+/// ```
+/// use dp_engine::Blocks;
+/// let blocks = Blocks::new(1_000, 0.5, Some(4));
+/// // Records 0 to 3 are one block, 4 to 7 the next: two pieces, as positions in the batch.
+/// assert_eq!(blocks.pieces(&[0, 2, 3, 5, 6]), [0..3, 3..5]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
     block: usize,

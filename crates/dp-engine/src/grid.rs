@@ -10,6 +10,16 @@ use crate::error::{EngineError, Result};
 /// **Guarantee.** Sums over records are sums of integers: they are exact in any order, on any number
 /// of threads and ranks, and a record moves them by its own contribution and nothing else. Each
 /// constructor says which sums have room.
+///
+/// **Example**
+/// ```
+/// use dp_engine::Grid;
+/// let grid = Grid::for_values(1.0, 1_000);
+/// assert_eq!(grid.step(), 2_f64.powi(11 - 53));
+/// // Steps are whole numbers, which add up exactly in any order; a value that is not finite counts 0.
+/// let steps: Vec<f64> = [0.1, -0.3, f64::NAN].map(|value| grid.place(value)).into();
+/// assert!((steps.iter().sum::<f64>() * grid.step() + 0.2).abs() < 1e-12);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     step: f64,

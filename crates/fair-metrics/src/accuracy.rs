@@ -77,6 +77,14 @@ pub fn accuracy_by_group(
 /// # Errors
 /// [`MetricError::LengthMismatch`]; [`MetricError::ClassOutOfRange`] for a label of `n_classes` or
 /// more.
+///
+/// # Example
+/// ```
+/// use fair_metrics::{Labels, Predictions, class_recall};
+/// let recall = class_recall(Labels(&[0, 0, 1, 1]), Predictions(&[0, 1, 1, 1]), 2)?;
+/// assert_eq!((recall[0].value, recall[1].value), (Some(0.5), Some(1.0)));
+/// # Ok::<(), fair_metrics::MetricError>(())
+/// ```
 pub fn class_recall(
     labels: Labels<'_>,
     predictions: Predictions<'_>,

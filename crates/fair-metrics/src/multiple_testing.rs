@@ -13,6 +13,12 @@ use crate::MetricError;
 ///
 /// # Source
 /// Used by Soleymani 2025 for pairwise signed-rank tests.
+///
+/// # Example
+/// ```
+/// assert_eq!(fair_metrics::bonferroni(&[0.25, 0.0625, 0.5, 1.0])?, [1.0, 0.25, 1.0, 1.0]);
+/// # Ok::<(), fair_metrics::MetricError>(())
+/// ```
 pub fn bonferroni(p_values: &[f64]) -> Result<Vec<f64>, MetricError> {
     check(p_values)?;
     let m = p_values.len() as f64;

@@ -1,6 +1,23 @@
 //! A report as headings, paragraphs, tables and figures, before it becomes Markdown or HTML.
 
 /// A whole report.
+///
+/// **Example**
+/// ```
+/// use fair_report::{Block, Cell, Document, Row, Section, Table};
+/// let row = Row { header: "dpsgd".into(), cells: vec![Cell::plain("84.1")] };
+/// let table = Table {
+///     caption: "Accuracy in %".into(),
+///     columns: vec!["method".into(), "mean".into()],
+///     rows: vec![row],
+///     notes: vec![],
+/// };
+/// let sections = vec![Section::new("accuracy", "Accuracy", vec![Block::Table(table)])];
+/// let document = Document { title: "A study".into(), mark: None, sections };
+/// assert!(fair_report::markdown(&document)?.contains("84.1"));
+/// assert!(fair_report::html(&document)?.contains("<h2"));
+/// # Ok::<(), fair_report::ReportError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// Top heading.

@@ -1,6 +1,14 @@
 //! Numbers as tables print them.
 
 /// A number with a true minus sign, and without one in front of a zero.
+///
+/// **Example**
+/// ```
+/// use fair_report::number::{count, fixed, p_value, signed};
+/// assert_eq!((fixed(-0.06, 1).as_str(), fixed(-0.04, 1).as_str()), ("−0.1", "0.0"));
+/// assert_eq!((signed(0.25, 2).as_str(), p_value(0.000_042).as_str()), ("+0.25", "4.2e-5"));
+/// assert_eq!(count(91_650), "91\u{2009}650");
+/// ```
 pub fn fixed(value: f64, decimals: usize) -> String {
     let digits = format!("{:.decimals$}", value.abs());
     let is_zero = digits.bytes().all(|byte| matches!(byte, b'0' | b'.'));

@@ -2,6 +2,12 @@
 
 /// Columns under each other, two blanks apart: those for which `is_text` says so from the left, the
 /// others, which are figures, from the right.
+///
+/// **Example**
+/// ```
+/// let rows = [["method", "ε"], ["dpsgd", "10.25"]].map(|row| row.map(str::to_owned).to_vec());
+/// assert_eq!(fair_report::aligned(&rows, |column| column == 0), ["method      ε", "dpsgd   10.25"]);
+/// ```
 pub fn aligned(rows: &[Vec<String>], is_text: impl Fn(usize) -> bool) -> Vec<String> {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

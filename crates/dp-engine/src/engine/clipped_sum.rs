@@ -24,6 +24,30 @@ use crate::parameters::ParameterVector;
 ///
 /// Ranks that share many parameters divide them: each has the sum of its range alone, out of what
 /// the others gave for it.
+///
+/// **Example**
+/// ```
+/// use dp_engine::collective::Alone;
+/// use dp_engine::{Blocks, DType, Device, Engine, Grid, Loss, ModelConfig, PublicFacts, Records};
+/// let facts = PublicFacts { n_records: 2, n_inputs: 1, n_classes: 2, n_groups: 1 };
+/// let records = Records::new(&[3.0, 0.0], &[1, 0], &[0, 0], facts, DType::F64, &Device::Cpu)?;
+/// let mut engine = Engine::new(&ModelConfig::LogisticRegression, Loss::BceWithLogits, &records, &Device::Cpu)?;
+///
+/// // One piece for each record. The gradients are (−1.5, −0.5) and (0, 0.5); the scales make both at most 1 long.
+/// let rows = [0, 1];
+/// let pieces = Blocks::new(2, 1.0, Some(1)).pieces(&rows);
+/// let norms = engine.differentiate_pieces(&records, &rows, &[], &pieces)?;
+/// let scales: Vec<f64> = norms.iter().map(|norm| (1.0 / norm).min(1.0)).collect();
+/// let mut sum = engine.clipped_sum()?;
+/// sum.begin(Grid::for_gradients(1.0, 2));
+/// engine.add_pieces(&scales, &pieces, &mut sum, None)?;
+///
+/// sum.on_host()?;
+/// let values = sum.values(&Alone)?;
+/// assert!((values[0] + 1.5 * scales[0]).abs() < 1e-9);
+/// assert!((values[1] + 0.5 * scales[0] - 0.5).abs() < 1e-9);
+/// # Ok::<(), dp_engine::EngineError>(())
+/// ```
 pub struct ClippedSum {
     /// In the order of the threads.
     parts: Vec<ThreadSum>,

@@ -8,6 +8,16 @@ use crate::error::{EngineError, Result};
 ///
 /// A record of `height · width · channels` inputs holds it row by row, the channels of a pixel side
 /// by side.
+///
+/// **Example**
+/// ```
+/// use dp_engine::ImageShape;
+/// let digit = ImageShape { height: 28, width: 28, channels: 1 };
+/// assert_eq!(digit.len(), 784);
+/// assert!(digit.check(784).is_ok());
+/// let error = digit.check(100).unwrap_err().to_string();
+/// assert_eq!(error, "model.image = 28 × 28 × 1: expected height × width × channels to be the 100 inputs of a record");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageShape {
     /// Rows of pixels.

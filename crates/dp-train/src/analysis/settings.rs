@@ -7,6 +7,18 @@ use crate::error::{Result, TrainError};
 ///
 /// Gradients of the whole data and of its groups are always exact. All else are expectations,
 /// estimated without bias.
+///
+/// **Example**
+/// ```
+/// use dp_train::analysis::{AnalysisSettings, EigenvalueSearch};
+/// // The error in direction and in magnitude of 20 steps' batches, and the largest eigenvalues.
+/// let settings = AnalysisSettings {
+///     batches: 20,
+///     eigenvalues: Some(EigenvalueSearch { iterations: 30, records: 256 }),
+///     ..AnalysisSettings::default()
+/// };
+/// assert_eq!((settings.batches, settings.probes), (20, 100));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnalysisSettings {
     /// Poisson batches drawn, at least 2: with one there would be no standard error.

@@ -8,6 +8,17 @@ use crate::error::{check_finite, check_len};
 const ROUNDING: f64 = 1.0 / 12.0;
 
 /// Records by group, class and answer, each count with independent noise of one variance.
+///
+/// **Example**
+/// ```
+/// use fair_metrics::noisy::{NoisyCounts, NoisyFigures};
+/// // One group: of 100 records of class 0 the model answers 90 with 0, of 50 of class 1 it answers 40 with 1.
+/// let counts = NoisyCounts::new(vec![90.0, 10.0, 10.0, 40.0], 1, 2, 0.0)?;
+/// let figures = NoisyFigures::of(&counts, 0.95)?;
+/// assert_eq!(figures.groups[0].recall[1].value, Some(0.8));
+/// assert!(figures.groups[0].recall[1].contains(0.75));
+/// # Ok::<(), fair_metrics::MetricError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoisyCounts {
     n_groups: usize,
