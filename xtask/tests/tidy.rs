@@ -26,7 +26,7 @@ const FLOORS: [&[&str]; 10] = [
     &["dp-train"],
     &["dp-engine"],
     &["fault-shim", "book"],
-    &["dp-data", "dp-table"],
+    &["dp-data", "dp-table", "fair-decisions"],
     &["dp-accounting", "dp-clipping", "fair-metrics", "fair-report", "faults", "whole-file"],
 ];
 

@@ -4,6 +4,8 @@
 mod plant;
 pub mod privacy;
 pub mod replay;
+mod scores;
 
 pub use dp_train::{BeforeNoise, FixedStep};
 pub use plant::Fault;
+pub use scores::{ScoresOutcome, ScoresPlant, audit_scores};

@@ -47,7 +47,7 @@ pub fn mu_of_many_runs(false_alarms: (u32, u32), misses: (u32, u32), failure: f6
 }
 
 /// ε of the Gaussian mechanism with this μ at δ.
-pub(super) fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64> {
+pub(crate) fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64> {
     if mu < 1e-6 {
         return Ok(0.0);
     }

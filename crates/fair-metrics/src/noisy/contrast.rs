@@ -8,7 +8,7 @@ use crate::special::normal_quantile;
 const ROUNDS: usize = 3;
 /// Share of every tail that is used: the rest is for what the saddlepoint, the rates of a
 /// hypothesis and the size of a noisy denominator are wrong by.
-const USED: f64 = 0.9;
+pub(super) const USED: f64 = 0.9;
 
 /// A weighted sum of independent rates.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Everything that is said of groups.
 
 use super::counts::NoisyCounts;
-use super::gap::{Gap, largest_difference};
+use super::gap::{Gap, largest_difference, least_ratio};
 use super::lowest::not_above_the_lowest;
 use super::rate::{NoisyRate, mean_of_shares};
 use super::share::Share;
@@ -50,6 +50,10 @@ pub struct NoisyFigures {
     pub accuracy_difference: Gap,
     /// Largest difference of selection rates; for two classes only.
     pub demographic_parity_difference: Option<Gap>,
+    /// Least ratio of selection rates, see [`least_ratio`]; for two classes only.
+    pub demographic_parity_ratio: Option<Gap>,
+    /// Largest difference of true-positive rates; for two classes only.
+    pub equal_opportunity_difference: Option<Gap>,
     /// Largest difference of true-positive or false-positive rates; for two classes only.
     pub equalized_odds_difference: Option<Gap>,
     /// The class that nearly everyone is answered.
@@ -66,48 +70,72 @@ impl NoisyFigures {
     /// # Errors
     /// [`MetricError::InvalidParameter`] unless `0 < level < 1`.
     pub fn of(counts: &NoisyCounts, level: f64) -> Result<Self, MetricError> {
-        check_level(level)?;
         let all: Vec<usize> = (0..counts.n_groups()).collect();
-        let groups: Vec<Shares> = all.iter().map(|&group| Shares::of(counts, &[group])).collect();
-        let each = |share: &dyn Fn(&Shares) -> Share| groups.iter().map(|group| vec![share(group)]).collect();
+        let groups: Vec<GroupShares> = all.iter().map(|&group| GroupShares::of(counts, &[group])).collect();
+        Self::of_shares(&GroupShares::of(counts, &all), &groups, level)
+    }
+
+    /// The same of shares that were counted in another way.
+    ///
+    /// **Guarantee.** As [`of`](Self::of), if the shares of one group's classes and those of different groups
+    /// are independent.
+    ///
+    /// # Errors
+    /// [`MetricError::InvalidParameter`] unless `0 < level < 1`.
+    pub fn of_shares(overall: &GroupShares, groups: &[GroupShares], level: f64) -> Result<Self, MetricError> {
+        check_level(level)?;
+        let each = |share: &dyn Fn(&GroupShares) -> Share| groups.iter().map(|group| vec![share(group)]).collect();
         let recalls: Vec<Vec<Share>> = groups.iter().map(|group| group.recall.clone()).collect();
-        let is_binary = counts.n_classes() == 2;
+        let is_binary = overall.recall.len() == 2;
         let binary =
             |figures: &dyn Fn() -> Vec<Vec<Vec<Share>>>| is_binary.then(|| largest_difference(&figures(), level));
-        let answers_one_class = (0..counts.n_classes()).find(|&class| {
-            let share = counts.share(&all, |_, _| true, |_, answer| answer == class);
-            share.is_known() && share.estimate() > NEARLY_ALL
-        });
+        let answers_one_class =
+            overall.answers.iter().position(|share| share.is_known() && share.estimate() > NEARLY_ALL);
         Ok(Self {
-            overall: Shares::of(counts, &all).figures(level),
+            overall: overall.figures(level),
             groups: groups.iter().map(|group| group.figures(level)).collect(),
             lowest: not_above_the_lowest(&recalls, level),
             accuracy_difference: largest_difference(&[each(&|group| group.accuracy)], level),
-            demographic_parity_difference: binary(&|| vec![each(&|group| group.selection)]),
+            demographic_parity_difference: binary(&|| vec![each(&|group| group.answers[1])]),
+            demographic_parity_ratio: is_binary.then(|| least_ratio(&each(&|group| group.answers[1]), level)),
+            equal_opportunity_difference: binary(&|| vec![each(&|group| group.recall[1])]),
             equalized_odds_difference: binary(&|| {
-                vec![each(&|group| group.recall[1]), each(&|group| group.false_positive)]
+                vec![each(&|group| group.recall[1]), each(&|group| group.recall[0].opposite())]
             }),
             answers_one_class,
         })
     }
 }
 
-/// The shares from which a group's figures are computed.
-struct Shares {
-    accuracy: Share,
-    recall: Vec<Share>,
-    selection: Share,
-    false_positive: Share,
+/// The shares from which the figures of a group, or of all records, are computed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupShares {
+    /// Right answers.
+    pub accuracy: Share,
+    /// Right answers for the records of each class.
+    pub recall: Vec<Share>,
+    /// Answers of each class.
+    pub answers: Vec<Share>,
 }
 
-impl Shares {
+impl GroupShares {
     fn of(counts: &NoisyCounts, groups: &[usize]) -> Self {
         let recall = |class: usize| counts.share(groups, |c, _| c == class, |_, answer| answer == class);
+        let answers = |class: usize| counts.share(groups, |_, _| true, |_, answer| answer == class);
         Self {
             accuracy: counts.share(groups, |_, _| true, |class, answer| class == answer),
             recall: (0..counts.n_classes()).map(recall).collect(),
-            selection: counts.share(groups, |_, _| true, |_, answer| answer == 1),
-            false_positive: counts.share(groups, |class, _| class == 0, |_, answer| answer == 1),
+            answers: (0..counts.n_classes()).map(answers).collect(),
+        }
+    }
+
+    /// Of two classes: the negative and the positive records that are answered the positive class.
+    pub fn of_rates(false_positive: Share, true_positive: Share) -> Self {
+        let selection = false_positive.and(true_positive);
+        Self {
+            accuracy: false_positive.opposite().and(true_positive),
+            recall: vec![false_positive.opposite(), true_positive],
+            answers: vec![selection.opposite(), selection],
         }
     }
 
@@ -119,9 +147,9 @@ impl Shares {
             too_few: (0..self.recall.len()).filter(|&class| !self.recall[class].is_known()).collect(),
             accuracy: rate(&self.accuracy),
             balanced_accuracy: mean_of_shares(&self.recall, level),
-            selection_rate: binary(&self.selection),
+            selection_rate: self.answers.get(1).and_then(binary),
             true_positive_rate: self.recall.get(1).and_then(binary),
-            false_positive_rate: binary(&self.false_positive),
+            false_positive_rate: self.recall.first().and_then(|share| binary(&share.opposite())),
             recall: self.recall.iter().map(rate).collect(),
         }
     }

@@ -39,12 +39,7 @@ mod tests {
 
     fn group(n: f64, right: f64, std: f64) -> Vec<Share> {
         let variance = std * std;
-        let recall = Share {
-            hits: 0.5 * n * right,
-            others: 0.5 * n * (1.0 - right),
-            noise_of_hits: variance,
-            noise_of_others: variance,
-        };
+        let recall = Share::independent(0.5 * n * right, 0.5 * n * (1.0 - right), variance, variance);
         vec![recall; 2]
     }
 

@@ -42,10 +42,10 @@ mod saddlepoint;
 mod share;
 
 pub use counts::NoisyCounts;
-pub use figures::{GroupFigures, NoisyFigures};
+pub use figures::{GroupFigures, GroupShares, NoisyFigures};
 pub use gap::{Gap, largest_difference, least_ratio};
 pub use lowest::not_above_the_lowest;
-pub use rate::{NoisyRate, mean_of_shares};
+pub use rate::{NoisyRate, interval_of_estimate, mean_of_shares};
 pub use share::Share;
 
 pub(crate) use gap::unknown_groups;

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::contrast::Contrast;
+use super::contrast::{Contrast, USED};
 use super::share::Share;
-use crate::special::beta_quantile;
+use crate::special::{beta_quantile, normal_quantile};
 
 /// A rate with its interval, of sampling and of noise; unknown where its records cannot be told
 /// from noise.
@@ -44,7 +44,7 @@ impl NoisyRate {
 /// use fair_metrics::noisy::{Share, mean_of_shares};
 ///
 /// // Both recalls are 1, but for noise of standard deviation 4.
-/// let recall = |others: f64| Share { hits: 500.0, others, noise_of_hits: 16.0, noise_of_others: 16.0 };
+/// let recall = |others: f64| Share::independent(500.0, others, 16.0, 16.0);
 /// let balanced = mean_of_shares(&[recall(5.0), recall(6.0)], 0.95);
 /// assert_eq!(balanced.high, 1.0);
 /// assert!(balanced.low > 0.97);
@@ -66,6 +66,21 @@ pub fn mean_of_shares(shares: &[Share], level: f64) -> NoisyRate {
     NoisyRate { value: Some(value), low: low.clamp(0.0, value), high: high.clamp(value, 1.0) }
 }
 
+/// The interval of an estimate in [0, 1] that is normal, with this standard deviation, about the truth: on
+/// the scale of log-odds, with a tenth of every tail kept back. An estimate nearer to 0 or 1 than `least`
+/// counts as that far from it.
+pub fn interval_of_estimate(value: f64, deviation: f64, least: f64, level: f64) -> NoisyRate {
+    if !value.is_finite() || !deviation.is_finite() {
+        return NoisyRate::UNKNOWN;
+    }
+    let value = value.clamp(0.0, 1.0);
+    let inner = value.clamp(least.min(0.5), 1.0 - least.min(0.5));
+    let z = normal_quantile(USED * 0.5 * (1.0 - level));
+    let (middle, half) = ((inner / (1.0 - inner)).ln(), z * deviation.max(least) / (inner * (1.0 - inner)));
+    let at = |logit: f64| 1.0 / (1.0 + (-logit).exp());
+    NoisyRate { value: Some(value), low: at(middle - half).min(value), high: at(middle + half).max(value) }
+}
+
 /// The sum whose value is the mean of the shares.
 pub(super) fn mean(shares: &[Share]) -> Contrast {
     let weight = 1.0 / shares.len() as f64;
@@ -85,7 +100,7 @@ mod tests {
     use crate::clopper_pearson;
 
     fn noisy(hits: f64, others: f64, std: f64) -> Share {
-        Share { hits, others, noise_of_hits: std * std, noise_of_others: std * std }
+        Share::independent(hits, others, std * std, std * std)
     }
 
     #[test]

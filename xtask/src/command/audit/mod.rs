@@ -3,6 +3,7 @@
 mod accounting;
 mod fairness;
 mod privacy;
+mod scores;
 mod verdicts;
 
 use clap::{Args, Subcommand};
@@ -22,6 +23,8 @@ enum Target {
     Fairness(fairness::FairnessArgs),
     /// Lower bounds on ε from attacks on the trainer, beside the claims
     Privacy(privacy::PrivacyArgs),
+    /// The release of cumulative scores: its sensitivity, and an attack on it.
+    Scores(scores::ScoresArgs),
     /// The error rates of every rule that gives a verdict, by simulation.
     Verdicts(verdicts::VerdictsArgs),
 }
@@ -35,6 +38,7 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
         Target::Accounting(args) => accounting::run(args),
         Target::Fairness(args) => fairness::run(args),
         Target::Privacy(args) => privacy::run(args),
+        Target::Scores(args) => scores::run(args),
         Target::Verdicts(args) => verdicts::run(args),
     }
 }

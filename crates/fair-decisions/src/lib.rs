@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_debug_implementations)]
+
+mod auc;
+mod choice;
+mod cumulative;
+mod error;
+mod grid;
+pub mod hook;
+mod mode;
+mod monotone;
+mod prefix_sums;
+mod rates;
+
+/// The version whose generators a release takes.
+pub use rand;
+
+pub use choice::{Choice, KeptReason, Quality, choose};
+pub use cumulative::{CumulativeCounts, ScoreCells};
+pub use error::DecisionError;
+pub use grid::{N_CELLS, N_EDGES, ScoreGrid};
+pub use mode::{Aim, Mode};
+pub use prefix_sums::PrefixSums;
