@@ -78,6 +78,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "adult",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "Adult: what privacy costs each sex".to_owned(),
             tables: tables(args.protocol)?,
             claims: claims()?,

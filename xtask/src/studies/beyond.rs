@@ -11,7 +11,7 @@ use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
 use run_records::ExperimentResults;
 use run_records::coordinate::{BOUND, RATE, coordinate};
 use study_report::landscape::{Part, best_points};
-use study_report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
+use study_report::{Claim, Judged, Ranked, Searched, StudyPresentation, TablePresentation};
 
 use super::pixels::{self, Network};
 use super::rivals::RIVALS;
@@ -26,9 +26,11 @@ use crate::run::images::few_eights;
 const OURS: [Goal; 3] = [Goal::Accuracy, Goal::WorstClass, Goal::EqualRecall];
 /// Their names.
 const OUR_NAMES: [&str; 3] = [method_of(Goal::Accuracy), method_of(Goal::WorstClass), method_of(Goal::EqualRecall)];
-/// Where the papers' methods are tried: eight points for each.
-const RATES: [f64; 4] = [2.0, 8.0, 32.0, 128.0];
-const BOUNDS: [f64; 2] = [0.1, 0.5];
+/// Where the papers' methods are tried: fifteen points for each on tables, eight on images, where a
+/// point costs ten times as much.
+const RATES: [f64; 5] = [2.0, 8.0, 32.0, 128.0, 512.0];
+const BOUNDS: [f64; 3] = [0.1, 0.5, LARGEST_GRADIENT];
+const IMAGE_POINTS: (usize, usize) = (4, 2);
 /// A gradient of a softmax on a row of norm 1 and its constant is no longer: the residual's √2
 /// times the row's √2.
 const LARGEST_GRADIENT: f64 = 2.0;
@@ -50,25 +52,30 @@ const RANKED: [Ranked; 6] = [
 ];
 
 const fn ranked(experiment: &'static str, data: &'static str, goal: Goal) -> Ranked {
-    let judged = match goal {
+    Ranked { experiment, data, recommended: method_of(goal), own: &OUR_NAMES, judged: judged(goal) }
+}
+
+/// What rivals are searched for, and everyone is judged by.
+const fn judged(goal: Goal) -> Judged {
+    match goal {
         Goal::Accuracy => Judged::Accuracy,
         Goal::WorstClass | Goal::EqualRecall => Judged::WorstClass,
-    };
-    Ranked { experiment, data, recommended: method_of(goal), own: &OUR_NAMES, judged }
+    }
 }
 
 /// A data set with its features.
 #[derive(Debug, Clone, Copy)]
-struct Setting {
-    name: &'static str,
-    title: &'static str,
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
     source: Source,
     features: Features,
     /// For a split without a grid: δ is Zhao's.
     delta: f64,
 }
 
-fn settings(quick: bool) -> [Setting; 4] {
+/// The data sets.
+pub(crate) fn settings(quick: bool) -> [Setting; 4] {
     let images = |name, title, collection, rare: Option<RareClass>| Setting {
         name,
         title,
@@ -156,6 +163,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         table("zhao2025-table-5-mnist", "beyond-mnist-skewed", include_str!("published/zhao2025-table5-mnist.tsv"))?,
         table("zhao2025-table-5-fashion", "beyond-fashion", include_str!("published/zhao2025-table5-fashion.tsv"))?,
     ];
+    let searches = settings.iter().map(Setting::searched_for).chain(networks.iter().map(Network::searched)).collect();
     let follow_up: FollowUp = Box::new(move |results| {
         let best = settings.iter().map(|setting| setting.best(results, quick)).collect::<anyhow::Result<Vec<_>>>()?;
         let networks = networks.iter().map(|network| network.best(results)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -165,6 +173,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "beyond",
         StudyPresentation {
             ranked: RANKED.to_vec(),
+            searches,
             title: "Beyond clipping: conditioned training against the papers' methods, on the same features".to_owned(),
             tables,
             claims,
@@ -189,16 +198,35 @@ impl Setting {
         if self.features == Features::Scattering { &[1.0, 4.0] } else { epsilons(quick) }
     }
 
+    /// What recommends a method here.
+    fn goal(&self) -> Goal {
+        if self.features == Features::Scattering { Goal::WorstClass } else { Goal::Accuracy }
+    }
+
+    /// What the grids are searched for.
+    fn searched_for(&self) -> Searched {
+        Searched { experiment: self.id(), judged: judged(self.goal()), published: None }
+    }
+
+    /// Where the papers' methods are tried.
+    pub(crate) fn points(&self, quick: bool) -> (Vec<f64>, Vec<f64>) {
+        let (rates, bounds) =
+            if self.features == Features::Scattering { IMAGE_POINTS } else { (RATES.len(), BOUNDS.len()) };
+        let stride = if quick { 2 } else { 1 };
+        let first_bound = stride - 1;
+        (RATES[..rates].iter().copied().step_by(stride).collect(), BOUNDS[first_bound..bounds].to_vec())
+    }
+
     /// Every method of the papers at every point, judged by validation records.
     fn grid(&self, epsilon: f64, quick: bool) -> anyhow::Result<Experiment> {
-        let stride = if quick { 2 } else { 1 };
+        let (rates, bounds) = self.points(quick);
         let mut methods = Vec::new();
-        for &rate in RATES.iter().step_by(stride) {
+        for &rate in &rates {
             methods.push(method(NON_PRIVATE, rate, BOUNDS[0]).at(RATE, rate));
         }
         for name in RIVALS {
-            for &rate in RATES.iter().step_by(stride) {
-                for &bound in BOUNDS.iter().skip(stride - 1) {
+            for &rate in &rates {
+                for &bound in &bounds {
                     methods.push(method(name, rate, bound).within_by_pld(epsilon)?.at(RATE, rate).at(BOUND, bound));
                 }
             }
@@ -223,7 +251,7 @@ impl Setting {
             let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id(searched)) else {
                 continue;
             };
-            for best in best_points(grid, Part::Validation)? {
+            for best in best_points(grid, Part::Validation, judged(self.goal()))? {
                 let rate = coordinate(best, RATE).context("a point of the grid has a rate")?;
                 if best.base == NON_PRIVATE {
                     if methods.iter().all(|method| method.name != NON_PRIVATE) {
@@ -253,8 +281,9 @@ impl Setting {
         }
         let departures = vec![
             format!(
-                "The papers' methods at points selected on validation records; the test part was held out of the search and is the same \
-                 for every seed, so that seeds differ in initial parameters, batches and noise. {}.",
+                "The papers' methods at the points with the greatest {} on validation records; the test part was held out of the search \
+                 and is the same for every seed, so that seeds differ in initial parameters, batches and noise. {}.",
+                judged(self.goal()).words(),
                 chosen.join("; ")
             ),
             "Conditioned training has nothing to select: rate, shares and steps follow from n and ε (docs/conditioned-adjusted.md). Its \
@@ -265,7 +294,8 @@ impl Setting {
         self.experiment(self.id(), title, EvaluationPart::Test, SEEDS, methods, departures).map(Some)
     }
 
-    fn experiment(
+    /// These methods on these records and features.
+    pub(crate) fn experiment(
         &self,
         id: String,
         title: String,
@@ -307,18 +337,14 @@ impl Setting {
     /// That conditioned training is better than the best clipping: for the worst class of images,
     /// for accuracy on tables.
     fn claims(&self, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
-        let (goal, metric, words) = if self.features == Features::Scattering {
-            (Goal::WorstClass, "worst_class_accuracy", "worst-class accuracy")
-        } else {
-            (Goal::Accuracy, "accuracy", "accuracy")
-        };
+        let (goal, judged) = (self.goal(), judged(self.goal()));
         let rivals: Vec<String> = RIVALS.iter().map(|name| format!("{name} ε={epsilon}")).collect();
         let rivals: Vec<&str> = rivals.iter().map(String::as_str).collect();
         let claim = Claim::greatest(
-            &format!("{} has the highest {words} on {} at ε = {epsilon}", method_of(goal), self.title),
+            &format!("{} has the highest {} on {} at ε = {epsilon}", method_of(goal), judged.words(), self.title),
             "this workspace",
             &self.id(),
-            (metric, "total"),
+            (judged.metric(), "total"),
             &format!("{} ε={epsilon}", method_of(goal)),
             &rivals,
         )?;
@@ -333,7 +359,7 @@ fn nearest(searched: &[f64], epsilon: f64) -> f64 {
 }
 
 /// A method of the papers at a point of the grid.
-fn method(name: &'static str, rate: f64, bound: f64) -> MethodSetting {
+pub(crate) fn method(name: &'static str, rate: f64, bound: f64) -> MethodSetting {
     let params = PresetParams { clip_norm: bound, upper_bound: Some(LARGEST_GRADIENT), ..PresetParams::default() };
     MethodSetting {
         optimiser: OptimiserConfig::Momentum { momentum: 0.9, nesterov: false },
@@ -351,11 +377,14 @@ mod tests {
 
     #[test]
     fn everyone_has_as_many_trials() {
-        let grid = settings(false)[0].grid(1.0, false).unwrap();
-        for name in RIVALS {
-            assert!(registry::find(name).is_ok());
-            assert_eq!(grid.methods.iter().filter(|method| method.name == name).count(), 8, "{name}");
+        for (setting, trials) in [(0, 15), (2, 8)] {
+            let grid = settings(false)[setting].grid(1.0, false).unwrap();
+            for name in RIVALS {
+                assert!(registry::find(name).is_ok());
+                assert_eq!(grid.methods.iter().filter(|method| method.name == name).count(), trials, "{name}");
+            }
         }
+        let grid = settings(false)[0].grid(1.0, false).unwrap();
         let facts = PublicFacts { n_records: 30_000, n_inputs: 167, n_classes: 2, n_groups: 2 };
         assert_eq!(procedures(&grid, facts, &[]).unwrap().len(), grid.methods.len());
     }

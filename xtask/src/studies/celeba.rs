@@ -38,6 +38,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "celeba",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "CelebA: what privacy costs people with eyeglasses".to_owned(),
             tables: vec![TablePresentation::new("esipova2023-table-3", ID, table, Vec::new())?],
             claims: esipova::claims(ID, "CelebA", esipova::IN_THE_TEXT, None, false, false)?,

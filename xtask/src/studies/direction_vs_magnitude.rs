@@ -76,6 +76,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "direction-vs-magnitude",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "Errors of direction and of magnitude".to_owned(),
             tables,
             claims: vec![claim],

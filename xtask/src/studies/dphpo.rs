@@ -44,6 +44,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "dphpo",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "Constant, adaptive and bounded adaptive clipping where the search is part of ε".to_owned(),
             tables: Vec::new(),
             claims,

@@ -35,6 +35,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "dutch",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "Dutch census: what privacy costs each sex".to_owned(),
             tables: tables(args.protocol)?,
             claims: claims()?,

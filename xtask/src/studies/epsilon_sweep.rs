@@ -44,6 +44,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "epsilon-sweep",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "Accuracy of each group over ε".to_owned(),
             tables: Vec::new(),
             claims,

@@ -19,6 +19,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "fashion",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: vec![search.searched()],
             title: "Fashion-MNIST: what privacy costs classes that are easily confused".to_owned(),
             tables: vec![table],
             claims: search.claims(&zhao::WORST_CLASS)?,

@@ -71,7 +71,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         table("zhao2025-table-6-dutch", dutch, &dutch_table)?,
     ];
     let title = "Learning rate and bound: constant, adaptive and bounded adaptive clipping".to_owned();
-    Ok(Study::new("grid", StudyPresentation { ranked: Vec::new(), title, tables, claims }, experiments)
-        .selecting(zhao::follow_up(searches.into()))
-        .under(args.protocol))
+    let searched = searches.iter().map(Search::searched).collect();
+    let presentation = StudyPresentation { ranked: Vec::new(), searches: searched, title, tables, claims };
+    Ok(Study::new("grid", presentation, experiments).selecting(zhao::follow_up(searches.into())).under(args.protocol))
 }

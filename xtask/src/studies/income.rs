@@ -179,6 +179,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "income",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "Adult: soft against hard clipping".to_owned(),
             tables: vec![
                 table(1, SIMPLE, "simple", include_str!("published/soleymani2025-table1-income-simple.tsv"))?,

@@ -38,6 +38,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "mimic",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "MIMIC-III: soft against hard clipping".to_owned(),
             tables: vec![
                 table("soleymani2025-table-1-mimic", include_str!("published/soleymani2025-table1-mimic.tsv"))?,

@@ -35,6 +35,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "mnist",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: vec![search.searched()],
             title: "MNIST: what privacy costs a rare class".to_owned(),
             tables: tables(&search)?,
             claims,
@@ -65,6 +66,7 @@ fn as_in_code(args: &StudyArgs) -> anyhow::Result<Study> {
         "mnist",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: vec![search.searched()],
             title: "MNIST: what privacy costs a rare class".to_owned(),
             tables,
             claims,

@@ -8,7 +8,7 @@ use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig, ZhaoCnnLayout};
 use run_records::ExperimentResults;
 use run_records::coordinate::{RATE, coordinate};
 use study_report::landscape::{Part, best_points};
-use study_report::{Judged, Ranked};
+use study_report::{Judged, Ranked, Searched};
 
 use super::rivals::RIVALS;
 use super::zhao::VALIDATION;
@@ -40,12 +40,20 @@ pub(crate) struct Network {
     pub(crate) source: Source,
 }
 
+/// What rates are searched for, and what the results are judged by.
+const JUDGED: Judged = Judged::WorstClass;
+
 /// How the experiment is compared: among its own is adjusted logits alone.
 pub(crate) const fn ranked(experiment: &'static str, data: &'static str) -> Ranked {
-    Ranked { experiment, data, recommended: ADJUSTED, own: &[ADJUSTED], judged: Judged::WorstClass }
+    Ranked { experiment, data, recommended: ADJUSTED, own: &[ADJUSTED], judged: JUDGED }
 }
 
 impl Network {
+    /// What is searched for.
+    pub(crate) fn searched(&self) -> Searched {
+        Searched { experiment: self.id.to_owned(), judged: JUDGED, published: None }
+    }
+
     /// Every method of the papers at every rate, judged by validation records.
     pub(crate) fn grid(&self) -> anyhow::Result<Experiment> {
         let mut methods: Vec<MethodSetting> =
@@ -70,7 +78,7 @@ impl Network {
         let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id) else { return Ok(None) };
         let mut methods = Vec::new();
         let mut chosen = Vec::new();
-        for best in best_points(grid, Part::Validation)? {
+        for best in best_points(grid, Part::Validation, JUDGED)? {
             let rate = coordinate(best, RATE).context("a point of the grid has a rate")?;
             if best.base == NON_PRIVATE {
                 methods.push(method(NON_PRIVATE, rate));
@@ -92,8 +100,9 @@ impl Network {
         }
         let departures = vec![
             format!(
-                "The papers' methods at rates selected on validation records at ε = {SEARCHED}; the test part was held out of the \
-                 search and is the same for every seed. {}.",
+                "The papers' methods at the rates with the greatest {} on validation records at ε = {SEARCHED}; the test part was \
+                 held out of the search and is the same for every seed. {}.",
+                JUDGED.words(),
                 chosen.join("; ")
             ),
             format!(

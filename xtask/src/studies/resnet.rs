@@ -27,6 +27,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         claims.extend(search.claims(&zhao::WORST_CLASS)?);
     }
     let title = "ResNet-18 on images: constant, adaptive and bounded adaptive clipping".to_owned();
-    Ok(Study::new("resnet", StudyPresentation { ranked: Vec::new(), title, tables, claims }, experiments)
+    let searches = vec![mnist.searched(), fashion.searched()];
+    Ok(Study::new("resnet", StudyPresentation { ranked: Vec::new(), searches, title, tables, claims }, experiments)
         .selecting(zhao::follow_up(vec![mnist, fashion])))
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use dp_train::{Execution, Randomness};
 use run_records::output::{Contents, ReportFolder};
@@ -188,7 +188,8 @@ impl Study {
     }
 
     /// Checks that everything that tables, claims and rankings are about is trained: what they name
-    /// is found, or belongs to an experiment that a search will make.
+    /// is found, or belongs to an experiment that a search will make, which judges by what it selects
+    /// by.
     ///
     /// # Errors
     /// Names what is not found, and where.
@@ -221,7 +222,7 @@ impl Study {
         for ranked in &self.presentation.ranked {
             ensure("a ranking", ranked.experiment, None)?;
         }
-        Ok(())
+        self.presentation.ensure_judged_as_selected().with_context(|| self.name.clone())
     }
 
     /// Keeps the tables that were asked for and the experiments that they need; the reference of

@@ -45,6 +45,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "uniform-clipping",
         StudyPresentation {
             ranked: Vec::new(),
+            searches: Vec::new(),
             title: "A larger clipping bound for everyone, or one for each group".to_owned(),
             tables,
             claims,

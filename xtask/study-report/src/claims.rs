@@ -77,6 +77,12 @@ impl Quantity {
 }
 
 impl Claim {
+    /// What it compares of this experiment.
+    pub(crate) fn columns_of<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a Column> {
+        let quantities = self.comparisons.iter().flat_map(|comparison| [&comparison.smaller, &comparison.larger]);
+        quantities.filter(move |quantity| quantity.experiment == experiment).map(|quantity| &quantity.column)
+    }
+
     /// One method has a smaller value than each of the others.
     ///
     /// # Errors

@@ -12,5 +12,11 @@ pub(crate) fn presentation() -> StudyPresentation {
         vec![Cause::new("dpsgd-f", "A cause.")],
     )
     .unwrap();
-    StudyPresentation { ranked: Vec::new(), title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
+    StudyPresentation {
+        ranked: Vec::new(),
+        searches: Vec::new(),
+        title: "Adult".to_owned(),
+        tables: vec![table],
+        claims: Vec::new(),
+    }
 }

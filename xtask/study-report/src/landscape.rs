@@ -12,11 +12,9 @@ use run_records::{ExperimentResults, MethodResults};
 
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
+use super::judged::{Judged, Searched};
 use super::label::label;
 use super::metric::Column;
-
-/// The metric that a search maximises (Zhao 2025, 4.1).
-const OBJECTIVE: &str = "macro_accuracy_pct";
 
 /// The part of the records that the points of a grid are judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,30 +55,30 @@ impl Part {
     }
 }
 
-/// The point with the greatest mean macro accuracy on this part, for each method of a grid; the
-/// first of equals.
+/// The point with the greatest mean on this part, for each method of a grid; the first of equals.
 ///
 /// # Errors
 /// If the metric cannot be computed, or a run lacks metrics of the part.
-pub fn best_points(experiment: &ExperimentResults, part: Part) -> anyhow::Result<Vec<&MethodResults>> {
-    let judged = part.in_place_of_test(experiment)?;
-    let best: Vec<&str> = best_of(&judged)?.into_iter().map(|method| method.method.as_str()).collect();
+pub fn best_points(experiment: &ExperimentResults, part: Part, judged: Judged) -> anyhow::Result<Vec<&MethodResults>> {
+    let on_part = part.in_place_of_test(experiment)?;
+    let best: Vec<&str> = best_of(&on_part, judged)?.into_iter().map(|method| method.method.as_str()).collect();
     Ok(experiment.methods.iter().filter(|method| best.contains(&method.method.as_str())).collect())
 }
 
-/// The points with the greatest mean macro accuracy on this part: so many of those that a method of
-/// a grid has at one learning rate; of equals the first.
+/// The points with the greatest mean on this part: so many of those that a method of a grid has at
+/// one learning rate; of equals the first.
 ///
 /// # Errors
 /// As [`best_points`].
 pub fn leading_points(
     experiment: &ExperimentResults,
     part: Part,
+    judged: Judged,
     how_many: impl Fn(usize) -> usize,
 ) -> anyhow::Result<Vec<&MethodResults>> {
-    let judged = part.in_place_of_test(experiment)?;
+    let on_part = part.in_place_of_test(experiment)?;
     let mut leading: Vec<&str> = Vec::new();
-    for points in ranked(&judged)? {
+    for points in ranked(&on_part, judged)? {
         let mut by_rate: BTreeMap<Option<u64>, Vec<&str>> = BTreeMap::new();
         for (_, method) in points {
             by_rate.entry(coordinate(method, RATE).map(f64::to_bits)).or_default().push(&method.method);
@@ -93,15 +91,15 @@ pub fn leading_points(
     Ok(experiment.methods.iter().filter(|method| leading.contains(&method.method.as_str())).collect())
 }
 
-fn best_of(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>> {
-    let best = ranked(experiment)?.into_iter().filter_map(|points| points.into_iter().next());
+fn best_of(experiment: &ExperimentResults, judged: Judged) -> anyhow::Result<Vec<&MethodResults>> {
+    let best = ranked(experiment, judged)?.into_iter().filter_map(|points| points.into_iter().next());
     Ok(best.filter(|(value, _)| *value > f64::NEG_INFINITY).map(|(_, method)| method).collect())
 }
 
-/// The points of each method of a grid with their mean objectives, the greatest first; without one
-/// it counts as the least.
-fn ranked(experiment: &ExperimentResults) -> anyhow::Result<Vec<Vec<(f64, &MethodResults)>>> {
-    let objective = Column::parse(OBJECTIVE, "total")?;
+/// The points of each method of a grid with their means, the greatest first; without one it counts
+/// as the least.
+fn ranked(experiment: &ExperimentResults, judged: Judged) -> anyhow::Result<Vec<Vec<(f64, &MethodResults)>>> {
+    let objective = judged.column()?;
     let mut ranked: Vec<Vec<(f64, &MethodResults)>> = Vec::new();
     for method in experiment.methods.iter().filter(|method| coordinate(method, RATE).is_some()) {
         let point = (objective.estimate(experiment, method)?.mean.unwrap_or(f64::NEG_INFINITY), method);
@@ -116,38 +114,78 @@ fn ranked(experiment: &ExperimentResults) -> anyhow::Result<Vec<Vec<(f64, &Metho
     Ok(ranked)
 }
 
-/// The best points as a table.
+/// The best points as a table. Where points were given up in `earlier` experiments of the same
+/// search, the grid is theirs.
 ///
 /// # Errors
 /// If the experiment's groups are inconsistent, or some runs of it have validation records and
 /// others have none.
-pub fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
+pub fn blocks(
+    experiment: &ExperimentResults,
+    earlier: &[&ExperimentResults],
+    search: &Searched,
+    mark: Option<Mark>,
+) -> anyhow::Result<Vec<Block>> {
     let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
-    let columns = columns(experiment)?;
-    let rows = best_of(experiment)?
-        .into_iter()
-        .map(|method| {
-            let mut cells = vec![
-                Cell::plain(coordinate(method, RATE).map_or_else(|| "–".to_owned(), |rate| rate.to_string())),
-                Cell::plain(coordinate(method, BOUND).map_or_else(|| "–".to_owned(), |bound| bound.to_string())),
-            ];
-            for (_, column) in &columns {
-                cells.push(Cell::plain(mean_and_error(&column.estimate(experiment, method)?, 3)));
-            }
-            Ok(Row { header: label(&method.base), cells })
-        })
-        .collect::<anyhow::Result<Vec<Row>>>()?;
+    let columns = columns(experiment, search.judged)?;
+    let best = best_of(experiment, search.judged)?;
+    let mut rows = Vec::new();
+    let mut at_edges = Vec::new();
+    for method in best {
+        let mut cells = vec![
+            Cell::plain(coordinate(method, RATE).map_or_else(|| "–".to_owned(), |rate| rate.to_string())),
+            Cell::plain(coordinate(method, BOUND).map_or_else(|| "–".to_owned(), |bound| bound.to_string())),
+        ];
+        for (_, column) in &columns {
+            cells.push(Cell::plain(mean_and_error(&column.estimate(experiment, method)?, 3)));
+        }
+        rows.push(Row { header: label(&method.base), cells });
+        let searched = earlier.iter().copied().chain([experiment]).flat_map(|rung| points_of(rung, &method.base));
+        let edges = edges(method, &searched.collect::<Vec<_>>());
+        if !edges.is_empty() {
+            at_edges.push(format!("{} ({})", label(&method.base), edges.join(", ")));
+        }
+    }
     let heads = ["Method", "Learning rate", "Bound"].map(str::to_owned).into_iter();
+    let by = match search.published {
+        Some(source) => {
+            format!("{} ({source}; claims judge by other figures, as the paper does)", search.judged.words())
+        }
+        None => format!("{}, by which methods are judged, too", search.judged.words()),
+    };
+    let mut notes = vec![format!(
+        "Best by mean {by}; means over seeds. Bound: C of constant clipping, the lower bound C_LB of bounded adaptive clipping; unbounded \
+         clipping has none. The search is not accounted for in ε."
+    )];
+    if !at_edges.is_empty() {
+        notes.push(format!(
+            "At the edge of what was searched, so that a better point may lie beyond: {}.",
+            at_edges.join("; ")
+        ));
+    }
     Ok(vec![Block::Table(Table {
         caption: marked(mark, &format!("Best points of the grid: {}", experiment.title)),
         columns: heads.chain(columns.iter().map(|(name, _)| name.clone())).collect(),
         rows,
-        notes: vec![
-            "Best by mean macro accuracy over seeds. Bound: C of constant clipping, the lower bound C_LB of bounded adaptive \
-             clipping; unbounded clipping has none. The search is not accounted for in ε."
-                .to_owned(),
-        ],
+        notes,
     })])
+}
+
+/// The axes on which a point has the least or the largest value of all that were searched.
+fn edges(point: &MethodResults, searched: &[&MethodResults]) -> Vec<String> {
+    let mut edges = Vec::new();
+    for name in [RATE, BOUND] {
+        let Some(value) = coordinate(point, name) else { continue };
+        let axis = sorted(searched.iter().filter_map(|method| coordinate(method, name)));
+        match axis[..] {
+            [least, .., largest] if value == least || value == largest => {
+                let words = if value == least { "least" } else { "largest" };
+                edges.push(format!("{words} {name}"));
+            }
+            _ => {}
+        }
+    }
+    edges
 }
 
 /// Heat maps: a row of panels per method with a bound, a panel per metric. Where points were given
@@ -159,6 +197,7 @@ pub fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Res
 pub fn figures(
     experiment: &ExperimentResults,
     earlier: &[&ExperimentResults],
+    judged: Judged,
     mark: Option<Mark>,
 ) -> anyhow::Result<Vec<DrawnFigure>> {
     let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
@@ -177,7 +216,7 @@ pub fn figures(
         let all: Vec<&MethodResults> = given_up.iter().chain(&points).copied().collect();
         let axes = [BOUND, RATE].map(|name| sorted(all.iter().filter_map(|method| coordinate(method, name))));
         let mut maps = Vec::new();
-        for (metric, column) in columns(experiment)? {
+        for (metric, column) in columns(experiment, judged)? {
             let means = points.iter().map(|method| Ok((*method, column.estimate(experiment, method)?.mean)));
             maps.push((metric, on_grid(&axes, means.collect::<anyhow::Result<Vec<_>>>()?)));
         }
@@ -258,18 +297,25 @@ fn on_grid<'a>(
     values
 }
 
-/// What the heat maps show: for two groups their accuracies and the gap between, else the means
-/// over classes.
-fn columns(experiment: &ExperimentResults) -> anyhow::Result<Vec<(String, Column)>> {
-    let mut columns = vec![("Macro accuracy (%)".to_owned(), Column::parse(OBJECTIVE, "total")?)];
+/// What the heat maps show: what the search maximises; for two groups their accuracies and the gap
+/// between, else means over classes; the loss.
+fn columns(experiment: &ExperimentResults, judged: Judged) -> anyhow::Result<Vec<(String, Column)>> {
+    let over_all = |judged: Judged| {
+        let words = judged.words();
+        Ok::<_, anyhow::Error>((format!("{}{} (%)", words[..1].to_uppercase(), &words[1..]), judged.column()?))
+    };
+    let mut columns = vec![over_all(judged)?];
     if let [a, b] = &experiment.dataset.groups[..] {
         for group in [a, b] {
             columns.push((format!("Accuracy, {} (%)", group.name), Column::parse("accuracy_pct", &group.name)?));
         }
         columns.push(("Accuracy gap (%)".to_owned(), Column::parse("accuracy_pct", "gap")?));
     } else {
-        columns.push(("Worst-class accuracy (%)".to_owned(), Column::parse("worst_class_accuracy_pct", "total")?));
-        columns.push(("Accuracy (%)".to_owned(), Column::parse("accuracy_pct", "total")?));
+        for other in [Judged::MacroAccuracy, Judged::WorstClass, Judged::Accuracy] {
+            if other != judged {
+                columns.push(over_all(other)?);
+            }
+        }
     }
     columns.push(("Loss".to_owned(), Column::parse("loss", "total")?));
     Ok(columns)
@@ -318,7 +364,7 @@ mod tests {
         ];
         let before = rungs_before(&experiments, "grid");
         assert_eq!(before.iter().map(|rung| rung.id.as_str()).collect::<Vec<_>>(), ["grid-after-3", "grid-after-12"]);
-        let figure = figures(&experiments[3], &before, None).unwrap().remove(0);
+        let figure = figures(&experiments[3], &before, Judged::MacroAccuracy, None).unwrap().remove(0);
         let Some(Panel::Heat(last)) = figure.plot.panels.last() else { panic!("a heat map") };
         assert_eq!(
             (last.title.as_str(), &last.x_values, &last.y_values),
@@ -330,7 +376,38 @@ mod tests {
         assert!(figure.caption.ends_with("Empty cells were given up earlier."), "{}", figure.caption);
         // A search without rungs has no such panel.
         assert!(rungs_before(&experiments[3..], "grid").is_empty());
-        let alone = figures(&experiments[3], &[], None).unwrap().remove(0);
+        let alone = figures(&experiments[3], &[], Judged::MacroAccuracy, None).unwrap().remove(0);
         assert_eq!(alone.plot.panels.len() + 1, figure.plot.panels.len());
+    }
+    /// The grid is that of all rungs: what was given up was searched.
+    #[test]
+    fn a_best_point_at_the_edge_is_named() {
+        let points = [(1.0, 0.1), (1.0, 0.5), (2.0, 0.1), (2.0, 0.5), (4.0, 0.5)];
+        let whole = rung("grid-after-3", 3, &points);
+        let edges_of = |index: usize, searched: &ExperimentResults| {
+            edges(&whole.methods[index], &searched.methods.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(edges_of(0, &whole), ["least rate", "least bound"]);
+        assert_eq!(edges_of(3, &whole), ["largest bound"]);
+        assert_eq!(edges_of(4, &whole), ["largest rate", "largest bound"]);
+        assert!(edges_of(0, &rung("one", 3, &points[..1])).is_empty());
+
+        let last = rung("grid", 50, &points[3..4]);
+        let search = Searched { experiment: "x".to_owned(), judged: Judged::Accuracy, published: None };
+        let note = |earlier: &[&ExperimentResults]| {
+            let Block::Table(table) = blocks(&last, earlier, &search, None).unwrap().remove(0) else {
+                panic!("a table")
+            };
+            table.notes.join(" ")
+        };
+        assert!(
+            note(&[&whole]).ends_with("a better point may lie beyond: DPSGD (largest bound)."),
+            "{}",
+            note(&[&whole])
+        );
+        assert!(
+            note(&[]).contains("Best by mean accuracy, by which methods are judged, too")
+                && !note(&[]).contains("edge")
+        );
     }
 }

@@ -20,6 +20,7 @@ mod figures;
 #[cfg(test)]
 mod fixture;
 mod index;
+mod judged;
 mod label;
 pub mod landscape;
 mod losses;
@@ -56,9 +57,10 @@ pub use self::claims::Claim;
 use self::comparison::Answer;
 use self::figures::DrawnFigure;
 pub use self::index::{refuse_foreign as refuse_foreign_index, write_index};
+pub use self::judged::{Judged, Searched};
 pub use self::plain::{PlainReport, write_plain};
 pub use self::presentation::{Cause, StudyPresentation, TablePresentation};
-pub use self::ranking::{Judged, Ranked};
+pub use self::ranking::Ranked;
 use self::release::Release;
 use self::summary::Summary;
 pub use self::terminal::short;
@@ -143,7 +145,7 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     for (experiment, figures) in results.experiments.iter().zip(&figures) {
         let plots = figures.iter().filter(|figure| !is_shown(figure)).map(|figure| Ok(Block::Figure(drawn(figure)?)));
         let plots = plots.collect::<anyhow::Result<_>>()?;
-        details.extend(experiment_sections(experiment, results.seed.is_some(), mark_of(experiment), plots)?);
+        details.extend(experiment_sections(results, presentation, experiment, plots)?);
     }
     let mut sections: Vec<Section> = answer.into_iter().chain([release(results), summary(&answers)]).collect();
     sections.extend(claims::section(results, presentation)?);
@@ -169,7 +171,8 @@ fn figures_of(
     mark: Option<Mark>,
 ) -> anyhow::Result<Vec<DrawnFigure>> {
     let mut figures = if is_grid(experiment) {
-        landscape::figures(experiment, &landscape::rungs_before(&results.experiments, &experiment.id), mark)?
+        let earlier = landscape::rungs_before(&results.experiments, &experiment.id);
+        landscape::figures(experiment, &earlier, search_of(presentation, experiment)?.judged, mark)?
     } else {
         let mut figures = figures::figures(experiment, &presentation.tables, mark)?;
         figures.extend(decomposition::figures(experiment, mark)?);
@@ -244,18 +247,21 @@ fn summary(answers: &[(Answer<'_>, Option<Mark>)]) -> Section {
 }
 
 fn experiment_sections(
+    results: &StudyResults,
+    presentation: &StudyPresentation,
     experiment: &ExperimentResults,
-    seeded: bool,
-    mark: Option<Mark>,
     plots: Vec<Block>,
 ) -> anyhow::Result<Vec<Section>> {
+    let mark = Mark::new(experiment.dataset.synthetic, results.quick);
     let part = |name: &str, title: &str, blocks| Section::part(format!("{}-{name}", experiment.id), title, blocks);
     let head = Section::new(&experiment.id, &experiment.title, Vec::new()).folded();
     let mut sections = vec![head];
     if is_grid(experiment) {
-        sections.push(part("grid", "Grid", landscape::blocks(experiment, mark)?));
+        let earlier = landscape::rungs_before(&results.experiments, &experiment.id);
+        let search = search_of(presentation, experiment)?;
+        sections.push(part("grid", "Grid", landscape::blocks(experiment, &earlier, search, mark)?));
     } else {
-        let privacy = privacy::blocks(experiment, seeded, mark);
+        let privacy = privacy::blocks(experiment, results.seed.is_some(), mark);
         if !privacy.is_empty() {
             sections.push(part("privacy", "Privacy", privacy));
         }
@@ -270,6 +276,11 @@ fn experiment_sections(
     }
     sections.push(part("setting", "Data, model and runs", setting::experiment(experiment, mark)));
     Ok(sections)
+}
+
+/// The search that an experiment's grid belongs to.
+fn search_of<'a>(presentation: &'a StudyPresentation, grid: &ExperimentResults) -> anyhow::Result<&'a Searched> {
+    presentation.search_of(&grid.id).with_context(|| format!("{}: a grid that no search of the study has", grid.id))
 }
 
 #[cfg(test)]

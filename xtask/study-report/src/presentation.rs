@@ -2,6 +2,7 @@
 //! may differ.
 
 use super::claims::Claim;
+use super::judged::Searched;
 use super::published::PublishedTable;
 use super::ranking::Ranked;
 
@@ -17,6 +18,8 @@ pub struct StudyPresentation {
     /// Experiments whose methods are put side by side in `summary.json` of the committed report;
     /// mostly none.
     pub ranked: Vec<Ranked>,
+    /// What the grids of the study are searched for; mostly none.
+    pub searches: Vec<Searched>,
 }
 
 /// One published table and the experiment that answers it.

@@ -6,6 +6,7 @@ use run_records::coordinate::is_grid;
 use run_records::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 use serde::Serialize;
 
+use super::judged::Judged;
 use super::label::label;
 
 /// Which experiments compare methods, and which method is recommended there.
@@ -19,17 +20,8 @@ pub struct Ranked {
     pub recommended: &'static str,
     /// The workspace's own methods; all others are of the papers.
     pub own: &'static [&'static str],
-    /// What decides which of the papers' methods is best.
+    /// What decides which method is best.
     pub judged: Judged,
-}
-
-/// The figure that matters on a data set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged {
-    /// Share of right answers.
-    Accuracy,
-    /// The least class recall.
-    WorstClass,
 }
 
 /// A method on a data set at an ε: means over seeds, on test records.
@@ -86,6 +78,7 @@ pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String
         let rows = rows(results, std::slice::from_ref(ranked));
         let judged = |row: &RankingRow| match ranked.judged {
             Judged::Accuracy => row.accuracy,
+            Judged::MacroAccuracy => row.macro_accuracy,
             Judged::WorstClass => row.worst,
         };
         for ours in rows.iter().filter(|row| row.recommended) {

@@ -14,7 +14,7 @@ use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
 use super::label::label;
 use super::metric::{Column, REFERENCE};
-use super::ranking::{Judged, Ranked};
+use super::ranking::Ranked;
 
 /// The coordinate that methods are compared along.
 const COORDINATE: &str = "ε";
@@ -41,7 +41,7 @@ pub(super) fn section(
         let found = results.experiments.iter().find(|experiment| experiment.id == ranked.experiment);
         let Some(experiment) = found.filter(|experiment| !is_grid(experiment)) else { continue };
         let mark = Mark::new(experiment.dataset.synthetic, results.quick);
-        let column = Column::parse(ranked.judged.metric(), "total")?;
+        let column = ranked.judged.column()?;
         let curves = curves(experiment, &column)?;
         if curves.is_empty() {
             continue;
@@ -54,23 +54,6 @@ pub(super) fn section(
     }
     let section = Section::new("answer", "The answer", blocks);
     Ok((!figures.is_empty()).then_some((section, figures)))
-}
-
-impl Judged {
-    /// The metric, in per cent.
-    fn metric(self) -> &'static str {
-        match self {
-            Self::Accuracy => "accuracy_pct",
-            Self::WorstClass => "worst_class_accuracy_pct",
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Accuracy => "accuracy",
-            Self::WorstClass => "worst-class accuracy",
-        }
-    }
 }
 
 /// The methods with an ε, the workspace's own ones last.
@@ -252,7 +235,7 @@ mod tests {
     use run_records::Coordinate;
 
     use super::*;
-    use crate::fixture;
+    use crate::{Judged, fixture};
 
     #[test]
     fn a_comparison_opens_with_its_answer() {

@@ -235,7 +235,13 @@ fn every_figure_of_the_documentation_is_in_the_records() {
 fn answering_made_up() -> StudyPresentation {
     let published = include_str!("../../src/studies/published/esipova2023-table4-adult.tsv");
     let table = TablePresentation::new("esipova2023-table-4", "esipova-adult", published, Vec::new()).unwrap();
-    StudyPresentation { ranked: Vec::new(), title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
+    StudyPresentation {
+        ranked: Vec::new(),
+        searches: Vec::new(),
+        title: "Adult".to_owned(),
+        tables: vec![table],
+        claims: Vec::new(),
+    }
 }
 
 #[test]
