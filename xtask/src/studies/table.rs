@@ -3,8 +3,8 @@
 
 use super::study::{Study, StudyArgs};
 use super::{
-    adult, beyond, celeba, direction_vs_magnitude, dphpo, dutch, eicu, epsilon_sweep, fashion, grid, income, mimic,
-    mnist, resnet, uniform_clipping,
+    adult, beyond, celeba, combinations, direction_vs_magnitude, dphpo, dutch, eicu, epsilon_sweep, fashion, grid,
+    income, mimic, mnist, resnet, sensitivity, uniform_clipping,
 };
 
 /// A study that trains.
@@ -79,6 +79,18 @@ pub(crate) const TRAINING: &[TrainingStudy] = &[
         name: "grid",
         about: "Zhao 2025: grids of learning rates and bounds on Adult and Dutch, Table 6, Figures 3, 7 and 8",
         make: grid::study,
+        analysis: None,
+    },
+    TrainingStudy {
+        name: "sensitivity",
+        about: "Target, multiplier and rate of an adaptive threshold, one at a time: Zhao 2025 Table 1's question on Adult and Dutch",
+        make: sensitivity::study,
+        analysis: None,
+    },
+    TrainingStudy {
+        name: "combinations",
+        about: "What the papers leave to future work: tanh with Global-Adapt, lower bounds for adaptive thresholds, Adult and Dutch",
+        make: combinations::study,
         analysis: None,
     },
     TrainingStudy {

@@ -12,7 +12,14 @@ use super::label::label;
 use super::metric::{Column, REFERENCE};
 
 /// A coordinate that curves run over, and the end of the file name.
-const COORDINATES: [(&str, &str); 3] = [("ε", "over-epsilon"), ("epochs", "over-epochs"), ("C", "over-bounds")];
+const COORDINATES: [(&str, &str); 6] = [
+    ("ε", "over-epsilon"),
+    ("epochs", "over-epochs"),
+    ("C", "over-bounds"),
+    ("γ", "over-targets"),
+    ("τ", "over-multipliers"),
+    ("η_C", "over-threshold-rates"),
+];
 
 /// The curves over every coordinate that an experiment varies.
 ///
@@ -24,7 +31,7 @@ pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> any
     Ok(figures.into_iter().flatten().collect())
 }
 
-/// A panel per metric, a curve per method; `None` if no method was run at two values.
+/// A panel per metric, a curve per method; `None` if no method was run at two different values.
 ///
 /// # Errors
 /// If the experiment's groups are inconsistent.
@@ -40,8 +47,11 @@ fn over(
             bases.push(&method.base);
         }
     }
-    let n_points = |base: &str| experiment.methods.iter().filter(|m| m.base == base && at(m).is_some()).count();
-    if bases.iter().all(|base| n_points(base) < 2) {
+    let is_varied = |base: &str| {
+        let mut values = experiment.methods.iter().filter(|method| method.base == base).filter_map(at);
+        values.next().is_some_and(|first| values.any(|other| other != first))
+    };
+    if !bases.iter().any(|base| is_varied(base)) {
         return Ok(None);
     }
     let mut columns = vec![("Accuracy", Column::parse("accuracy_pct", "total")?)];
