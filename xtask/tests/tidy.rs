@@ -108,6 +108,7 @@ fn code() -> Vec<(String, String)> {
             "dp-table/src/defects.rs",
             "fit/tests.rs",
             "onnx/tests.rs",
+            "unit_means/tests.rs",
         ];
         if is_test.iter().all(|end| !name.ends_with(end)) {
             let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());

@@ -35,6 +35,7 @@ mod statement;
 mod subset;
 mod subsets;
 mod thresholds;
+mod unit_means;
 mod verify;
 
 pub use dp_train::{DeviceName, ranks};

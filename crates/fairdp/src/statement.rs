@@ -8,6 +8,7 @@ use dp_accounting::{Certainty, Delta, Mark, MarkedEpsilon, NeighbouringRelation,
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, Attacks, RELATION, Release};
+use crate::config::UnitRows;
 use crate::error::Result;
 use crate::printable::{printable, rounded_up};
 use crate::subset::Subset;
@@ -91,8 +92,30 @@ pub struct ReleaseStatement {
 pub struct Unit {
     /// One record, or all records with one value of a column.
     pub what: String,
-    /// Records of one unit that were used, at most.
+    /// Records of one unit that were used, at most; of a unit whose rows were averaged, the records
+    /// that were made of them.
     pub max_records: u64,
+    /// What its records were.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub rows: UnitRows,
+}
+
+impl Unit {
+    fn in_words(&self) -> String {
+        let Self { what, max_records, rows } = self;
+        match (rows, max_records) {
+            (UnitRows::First, most) => format!("{what}; at most {most} of its records were used"),
+            (UnitRows::Mean, 1) => format!("{what}; the mean of its rows was one record"),
+            (UnitRows::Mean, _) => {
+                format!("{what}; the means of its rows of each class were records, which together counted as one")
+            }
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_first(rows: &UnitRows) -> bool {
+    *rows == UnitRows::First
 }
 
 /// The program that made a release.
@@ -236,10 +259,7 @@ impl ReleaseStatement {
         let mut item = |name: &str, value: String| {
             let _ = writeln!(text, "- **{name}**: {}", printable(&value));
         };
-        item(
-            "Unit of privacy",
-            format!("{}; at most {} of its records were used", self.unit.what, self.unit.max_records),
-        );
+        item("Unit of privacy", self.unit.in_words());
         item(
             "Neighbours",
             format!(

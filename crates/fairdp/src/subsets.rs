@@ -8,9 +8,11 @@ use dp_linear::{BLOCK, FeatureFacts, RowSource, SparseBlock, SparseRow};
 use dp_table::{BlockKind, EncodedTable};
 use dp_train::ranks::{Alone, Collective};
 
+use crate::config::UnitTarget;
 use crate::error::{FairdpError, Result};
 use crate::key::DrawnKey;
 use crate::subset::Subset;
+use crate::unit_means::UnitMeans;
 
 /// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
 const KEPT_VALUES: usize = 128 << 20;
@@ -29,6 +31,8 @@ pub(crate) struct RowList {
 enum Rows {
     All(Range<usize>),
     Some(Vec<u32>),
+    /// One record, or one of each class, for all rows of a unit.
+    Means(UnitMeans),
 }
 
 impl RowList {
@@ -43,20 +47,54 @@ impl RowList {
         self.len
     }
 
+    /// Number of records as they are counted: of units where each is one record, or shares one among
+    /// the classes.
+    pub(crate) fn n_records(&self) -> usize {
+        match &self.rows {
+            Rows::Means(means) => means.n_units(),
+            Rows::All(_) | Rows::Some(_) => self.len,
+        }
+    }
+
+    /// The means of each unit's rows; every rank has all of them.
+    pub(crate) fn means(&self, table: &EncodedTable, target: UnitTarget) -> Result<Self> {
+        refuse_long(table)?;
+        let means = UnitMeans::new(table, self.held().map(|index| self.row(index)), target);
+        Ok(Self { len: means.len(), first: 0, rows: Rows::Means(means) })
+    }
+
+    /// Rows of the table that this rank's records are made of.
+    fn n_rows(&self) -> usize {
+        match &self.rows {
+            Rows::Means(means) => means.n_rows(),
+            Rows::All(_) | Rows::Some(_) => self.held().len(),
+        }
+    }
+
+    /// The group of the record at a position of this rank.
+    pub(crate) fn group(&self, table: &EncodedTable, index: usize) -> u32 {
+        match &self.rows {
+            Rows::Means(means) => means.group(table, index),
+            Rows::All(_) | Rows::Some(_) => table.group(self.row(index)),
+        }
+    }
+
     /// Positions of this rank's rows.
     pub(crate) fn held(&self) -> Range<usize> {
         let n = match &self.rows {
             Rows::All(rows) => rows.len(),
             Rows::Some(rows) => rows.len(),
+            Rows::Means(means) => means.len(),
         };
         self.first..self.first + n
     }
 
-    /// The row at a position of this rank.
+    /// The row at a position of this rank, of several the last one.
     pub(crate) fn row(&self, index: usize) -> usize {
         match &self.rows {
             Rows::All(_) => index,
             Rows::Some(rows) => rows[index - self.first] as usize,
+            Rows::Means(means) => means.last_row(index),
         }
     }
 
@@ -234,7 +272,7 @@ impl<'a> SubsetRows<'a> {
         let even = boundary(ranks.rank())..boundary(ranks.rank() + 1);
         let share = if is_shared { members.held() } else { even };
         let mut rows = Self { table, members, ranks, share: share.clone(), kept: None };
-        if share.len().saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
+        if share.len().max(members.n_rows()).saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
             let mut block = SparseBlock::default();
             rows.fill(share, &mut block);
             rows.kept = Some(block);
@@ -249,11 +287,19 @@ impl<'a> SubsetRows<'a> {
 
     /// The group of every record of a range.
     pub(crate) fn groups(&self, range: Range<usize>) -> Vec<usize> {
-        range.map(|index| self.table.group(self.members.row(index)) as usize).collect()
+        range.map(|index| self.members.group(self.table, index) as usize).collect()
     }
 
     fn fill(&self, range: Range<usize>, block: &mut SparseBlock) {
         block.clear();
+        if let Rows::Means(means) = &self.members.rows {
+            let mut sums = vec![0.0; self.table.width()];
+            for index in range {
+                let record = means.record(self.table, index);
+                block.push_row(record.label, record.weight, |push| record.features(self.table, &mut sums, push));
+            }
+            return;
+        }
         for index in range {
             let row = self.members.row(index);
             let (label, weight) = (self.table.label(row), self.table.weight(row));
@@ -272,7 +318,8 @@ impl RowSource for SubsetRows<'_> {
     }
 
     fn is_weighted(&self) -> bool {
-        self.table.encoding().schema().weight.is_some()
+        let shares = matches!(&self.members.rows, Rows::Means(means) if means.is_weighted());
+        shares || self.table.encoding().schema().weight.is_some()
     }
 
     fn ranks(&self) -> &dyn Collective {

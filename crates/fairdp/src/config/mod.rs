@@ -183,8 +183,52 @@ pub struct WeightEntry {
 pub struct UnitEntry {
     /// The column that says whose record it is.
     pub column: String,
-    /// Records of one unit that are used, at most; others are left out.
-    pub max_records: u64,
+    /// What the records of a unit are.
+    #[serde(default)]
+    pub rows: UnitRows,
+    /// Of the first rows: how many are used, at most; others are left out.
+    pub max_records: Option<u64>,
+    /// Of the mean: its class, the last row's unless given.
+    pub target: Option<UnitTarget>,
+}
+
+impl UnitEntry {
+    /// Rows that are used, at most, where they are the first ones.
+    pub(crate) fn most(&self) -> u64 {
+        self.max_records.unwrap_or(1)
+    }
+
+    /// The class of a mean.
+    pub(crate) fn target(&self) -> UnitTarget {
+        self.target.unwrap_or_default()
+    }
+}
+
+/// What the records of a unit are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum UnitRows {
+    /// Its first rows, each a record. All noise grows with their number.
+    #[default]
+    First,
+    /// The mean of all its rows, which are one record. The noise is that of one record.
+    Mean,
+}
+
+/// The class of a record that is the mean of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum UnitTarget {
+    /// That of the last row.
+    #[default]
+    Last,
+    /// The last of its rows' classes in the order in which they are declared: of two, the positive one
+    /// if any row has it.
+    Maximum,
+    /// Each: the rows of a class are a record, and the records of a unit share its weight.
+    EachClass,
 }
 
 /// `[model]`.

@@ -10,7 +10,7 @@ use super::entry_error::EntryError;
 use super::nearest::explain;
 use super::{
     BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, GroupEntry, LEAST_DELTA,
-    MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry,
+    MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -97,9 +97,7 @@ impl Config {
                 return Err(EntryError::new("test.files", message));
             }
         }
-        if self.unit.as_ref().is_some_and(|unit| unit.max_records == 0) {
-            return Err(EntryError::value("unit.max_records", 0, "at least 1"));
-        }
+        self.check_unit()?;
         self.csv(Csv::default()).map(drop)?;
         self.check_counts()?;
         if self.fairness != Fairness::None && (self.group.is_empty() || self.label.classes.len() != 2) {
@@ -124,13 +122,40 @@ impl Config {
         self.check_columns()
     }
 
+    /// Keys of first rows and of means are not mixed.
+    fn check_unit(&self) -> Result<(), EntryError> {
+        let Some(unit) = &self.unit else { return Ok(()) };
+        match (unit.rows, unit.max_records, unit.target) {
+            (UnitRows::First, Some(0), _) => Err(EntryError::value("unit.max_records", 0, "at least 1")),
+            (UnitRows::First, None, _) => {
+                let message = "unit.max_records: expected the most rows of a unit that are used, or rows = \"mean\"";
+                Err(EntryError::new("unit", message))
+            }
+            (UnitRows::First, _, Some(_)) => {
+                Err(EntryError::new("unit.target", "unit.target: only with rows = \"mean\""))
+            }
+            (UnitRows::Mean, Some(_), _) => {
+                let message = "unit.max_records: not with rows = \"mean\", which uses all rows of a unit";
+                Err(EntryError::new("unit.max_records", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Clipped gradients have no weights.
     fn check_weight(&self, place: &str, recipe: &Recipe) -> Result<(), EntryError> {
-        if self.weight.is_none() || matches!(recipe.method, Method::FullDescent(_)) {
+        if matches!(recipe.method, Method::FullDescent(_)) {
             return Ok(());
         }
-        let message =
-            "weight: expected with the additive model and `method.name = \"auto\"` alone, whose records have weights";
+        let of_units = self.unit.as_ref().and_then(|unit| unit.target) == Some(UnitTarget::EachClass);
+        let entry = match (&self.weight, of_units) {
+            (Some(_), _) => "weight",
+            (None, true) => "unit.target = \"each-class\"",
+            (None, false) => return Ok(()),
+        };
+        let message = format!(
+            "{entry}: expected with the additive model and `method.name = \"auto\"` alone, whose records have weights"
+        );
         Err(EntryError::new(place, message))
     }
 
@@ -209,9 +234,18 @@ impl Config {
         given
     }
 
-    /// The most records of one unit that are used.
+    /// The most that one unit adds to a sum over training records, in records: a mean is one, and
+    /// records that share a unit's weight are one together.
     pub(crate) fn records_per_unit(&self) -> u64 {
-        self.unit.as_ref().map_or(1, |unit| unit.max_records)
+        self.unit.as_ref().map_or(1, UnitEntry::most)
+    }
+
+    /// The most records of one unit that are counted, whatever their weight.
+    pub(crate) fn counted_per_unit(&self) -> u64 {
+        match self.unit.as_ref().and_then(|unit| unit.target) {
+            Some(UnitTarget::EachClass) => self.label.classes.len() as u64,
+            _ => self.records_per_unit(),
+        }
     }
 
     /// The column whose values are the units, where these are not rows.

@@ -314,7 +314,7 @@ impl Run<'_> {
         let training = tables.training();
         let counts = of_ranks(training.scores_here(model, &edges), training.ranks())?;
         let mut rng = key.stream("scores", 0);
-        let records_per_unit = self.config().records_per_unit();
+        let records_per_unit = self.config().counted_per_unit();
         let scores = Scores::release(counts, planned.noise_multiplier, records_per_unit, &mut rng);
         let chosen = scores.choose(mode, &edges, &groups, model.classes());
         model.pipeline_mut().fairness = mode;
@@ -338,7 +338,7 @@ impl Run<'_> {
         let shape = (groups.len(), classes.len());
         let mut rng = key.stream("answers", 0);
         let exact = answers.counts(shape.0, shape.1);
-        let records_per_unit = self.config().records_per_unit();
+        let records_per_unit = self.config().counted_per_unit();
         let counts = release_counts(exact, shape, planned.noise_multiplier, records_per_unit, &mut rng)?;
         FairnessReport::of(&counts, groups, classes)
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
 use super::{FitPlan, refuse_delta};
-use crate::config::{Config, Fairness, TuningEntry};
+use crate::config::{Config, Fairness, TuningEntry, UnitRows};
 use crate::error::{FairdpError, Result};
 use crate::thresholds::least_records;
 
@@ -83,7 +83,7 @@ impl TableSize {
     fn refuse_short(config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         let least = |plan: &FitPlan| -> Result<usize> {
             let planned = plan.release("scores by group and class")?;
-            Ok(least_records(planned.noise_multiplier, config.records_per_unit()))
+            Ok(least_records(planned.noise_multiplier, config.counted_per_unit()))
         };
         let (needed, n) = (least(plan)?, plan.n_training);
         if n >= needed {
@@ -118,7 +118,10 @@ impl TableSize {
 /// A note on how many records of a unit are used.
 fn of_units(config: &Config) -> String {
     let Some(unit) = &config.unit else { return String::new() };
-    format!(" (of each value of `{}` at most {} are used)", unit.column, unit.max_records)
+    match unit.rows {
+        UnitRows::First => format!(" (of each value of `{}` at most {} are used)", unit.column, unit.most()),
+        UnitRows::Mean => format!(" (each value of `{}` is one, the mean of its rows)", unit.column),
+    }
 }
 
 /// An ε at which a plan would do, in words: to a tenth, upwards; nothing beyond the largest.

@@ -10,7 +10,7 @@ use dp_train::ranks::{Alone, Collective, held_by};
 use super::FitOptions;
 use super::size::TableSize;
 use crate::bounds;
-use crate::config::{Config, UnitEntry};
+use crate::config::{Config, UnitEntry, UnitRows};
 use crate::diagnostics::{Answers, Diagnostics, RecordCounts};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseBinding;
@@ -21,11 +21,12 @@ use crate::subsets::{Division, HeldTable, RowList, SubsetRows, not_in, split, wi
 use crate::thresholds::{Edges, ScoreCounts};
 
 /// Whether each rank needs its own records alone. Trials are made side by side, each on all
-/// records; so is a network without privacy, whose sums depend on how they are split; and a table
-/// that is kept is kept whole.
+/// records; so is a network without privacy, whose sums depend on how they are split; a table that
+/// is kept is kept whole; and the rows of a unit may be anywhere, where their mean is a record.
 pub(super) fn can_share(config: &Config, recipe: &Recipe, options: &FitOptions) -> bool {
     let trains_alone = options.reference && matches!(recipe.method, Method::Sgd(_));
-    config.tuning.is_none() && !trains_alone && !options.keep_encoded
+    let has_means = config.unit.as_ref().is_some_and(|unit| unit.rows == UnitRows::Mean);
+    config.tuning.is_none() && !trains_alone && !options.keep_encoded && !has_means
 }
 
 /// Tables that were read, and the parts of their records.
@@ -112,7 +113,8 @@ impl Tables {
     /// Numbers of training, test and validation records that are used.
     pub(super) fn sizes(&self) -> [usize; 3] {
         let [training, test, validation] = &self.members;
-        [training.len(), self.test.as_ref().map_or(test.len(), |(.., test)| test.len()), validation.len()]
+        let test = self.test.as_ref().map_or(test, |(.., test)| test);
+        [training.n_records(), test.n_records(), validation.n_records()]
     }
 
     /// Values in the tables that are not declared, a line each.
@@ -134,8 +136,8 @@ impl Tables {
     /// Their public size.
     pub(super) fn size(&self, config: &Config) -> Result<TableSize> {
         Ok(TableSize {
-            records: self.members.iter().map(RowList::len).sum(),
-            test_records: self.test.as_ref().map(|(.., members)| members.len()),
+            records: self.members.iter().map(RowList::n_records).sum(),
+            test_records: self.test.as_ref().map(|(.., members)| members.n_records()),
             features: bounds::widest(config)?.width(),
         })
     }
@@ -161,7 +163,7 @@ fn divided(held: HeldTable<'_>, unit: Option<&UnitEntry>, division: Division<'_>
     let mut parts = split(held, unit.is_some(), division)?;
     if let Some(unit) = unit {
         for part in &mut parts {
-            *part = within_most(held, part, unit.max_records)?;
+            *part = of_units(held, part, unit)?;
         }
     }
     Ok(parts)
@@ -173,7 +175,15 @@ fn tested(held: HeldTable<'_>, training: HeldTable<'_>, unit: Option<&UnitEntry>
     let members = RowList::all(held.table);
     let Some(unit) = unit else { return Ok(members) };
     let members = not_in(training, held, &members)?;
-    within_most(held, &members, unit.max_records)
+    of_units(held, &members, unit)
+}
+
+/// The records that units have in a part: their first rows, or the mean of all.
+fn of_units(held: HeldTable<'_>, members: &RowList, unit: &UnitEntry) -> Result<RowList> {
+    match unit.rows {
+        UnitRows::First => within_most(held, members, unit.most()),
+        UnitRows::Mean => members.means(held.table, unit.target()),
+    }
 }
 
 /// The records of one subset.
@@ -201,7 +211,7 @@ impl<'a> TableSubset<'a> {
             }
             let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
             model.probabilities(features, &mut probabilities);
-            visit(self.table.group(self.members.row(index)), row.label, &probabilities);
+            visit(self.members.group(self.table, index), row.label, &probabilities);
         });
     }
 

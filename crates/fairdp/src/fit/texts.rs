@@ -4,7 +4,7 @@ use dp_table::BadRows;
 
 use super::FitPlan;
 use super::candidates::Candidate;
-use crate::config::{Config, WeightEntry};
+use crate::config::{Config, UnitRows, WeightEntry};
 use crate::fairness::FairnessReport;
 use crate::statement::Unit;
 
@@ -16,10 +16,12 @@ pub(super) fn unit(config: &Config) -> Unit {
                    protection)"
                 .into(),
             max_records: 1,
+            rows: UnitRows::First,
         },
         Some(unit) => Unit {
             what: format!("all records with one value of `{}` (which records share one is public)", unit.column),
-            max_records: unit.max_records,
+            max_records: config.counted_per_unit(),
+            rows: unit.rows,
         },
     }
 }

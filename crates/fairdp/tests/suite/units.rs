@@ -211,3 +211,70 @@ fn thresholds_on_a_short_table_are_refused_with_what_would_do() {
     assert!(message.contains("fairness = \"none\" would do"), "{message}");
     assert!(!folder.path().join("run/release").exists());
 }
+
+/// Every row of a patient enters the mean, at the noise of one record.
+#[test]
+fn the_mean_of_a_patients_rows_is_one_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let third_turned = |row: usize, line: &str| match (row % 3, line.rsplit_once(',')) {
+        (2, Some((rest, "yes"))) => format!("{rest},no"),
+        (2, Some((rest, "no"))) => format!("{rest},yes"),
+        _ => line.to_owned(),
+    };
+    patients(here, 12_000, |_, line| line.to_owned());
+    let init = ["init", "table.csv", "--label", "outcome", "--group", "group", "--unit", "patient_id"];
+    let first = done(here, &init).replace("from = \"data\"", "public = true");
+    let start = first.find("max_records").unwrap();
+    let end = start + first[start..].find('\n').unwrap();
+    let with = |keys: &str| format!("{}{keys}{}", &first[..start], &first[end..]);
+    let fit = |keys: &str, out: &str| {
+        fs::write(here.join("fairdp.toml"), with(keys)).unwrap();
+        done(here, &["fit", "fairdp.toml", "--out", out, "--seed", "1", "-q"]);
+        done(here, &["verify", out]);
+        let release = here.join(out).join("release");
+        (fs::read(release.join("model.safetensors")).unwrap(), json(release.join("statement.json")))
+    };
+    let (_, of_first) = fit("max_records = 1", "first");
+    let means = ["last", "maximum", "each-class"].map(|target| {
+        let keys = format!("rows = \"mean\"\ntarget = \"{target}\"");
+        let (model, statement) = fit(&keys, target);
+        // As many records, and the same releases with the same noise.
+        for key in ["records", "events", "epsilon"] {
+            assert_eq!(statement[key], of_first[key], "{target}: {key}");
+        }
+        assert_eq!(statement["unit"]["rows"], "mean");
+        model
+    });
+    assert!(means[0] != means[1] && means[1] != means[2]);
+    let text = fs::read_to_string(here.join("last/release/statement.md")).unwrap();
+    assert!(text.contains("(which records share one is public); the mean of its rows was one record"), "{text}");
+
+    // The same rows in another order within a patient: equal counts, other last rows. Another
+    // outcome of the third row moves each.
+    patients(here, 12_000, third_turned);
+    for (target, before) in ["last", "maximum", "each-class"].iter().zip(&means) {
+        let (model, _) = fit(&format!("rows = \"mean\"\ntarget = \"{target}\""), &format!("{target}2"));
+        assert!(model != *before, "{target}");
+    }
+
+    // A method by name has no weights, and takes a mean as the one record that it is.
+    let named = |keys: &str| with(keys).replace("name = \"auto\"", "name = \"dpsgd\"\nsampling_rate = 0.5\nsteps = 5");
+    fs::write(here.join("named.toml"), named("rows = \"mean\"")).unwrap();
+    done(here, &["fit", "named.toml", "--out", "named", "--seed", "1", "-q"]);
+    done(here, &["verify", "named"]);
+    for (config, expected) in [
+        (
+            named("rows = \"mean\"\ntarget = \"each-class\""),
+            "unit.target = \"each-class\": expected with the additive model",
+        ),
+        (with("rows = \"mean\"\nmax_records = 2"), "unit.max_records: not with rows = \"mean\""),
+        (with("target = \"last\"\nmax_records = 2"), "unit.target: only with rows = \"mean\""),
+        (with(""), "unit.max_records: expected the most rows of a unit that are used, or rows = \"mean\""),
+        (with("rows = \"median\""), "unit.rows: unknown name `median`"),
+    ] {
+        fs::write(here.join("bad.toml"), config).unwrap();
+        let (code, message) = refused(here, &["fit", "bad.toml", "--plan"]);
+        assert!(code == 2 && message.contains(expected), "{message}");
+    }
+}
