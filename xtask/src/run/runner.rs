@@ -80,6 +80,11 @@ impl<'a> Prepared<'a> {
         Self { analysis, ..self }
     }
 
+    /// Identifier of the experiment.
+    pub(crate) fn id(&self) -> &str {
+        &self.experiment.id
+    }
+
     /// Runs with so many a method.
     pub(crate) fn n_jobs(&self, n_seeds: u32) -> usize {
         self.procedures.len() * n_seeds as usize
@@ -237,7 +242,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// What is known before training.
-    fn description(&self) -> anyhow::Result<ExperimentResults> {
+    pub(crate) fn description(&self) -> anyhow::Result<ExperimentResults> {
         let split = &self.splits[0];
         let Experiment { model, loss, .. } = &self.experiment;
         let n_outputs = loss.n_logits(split.facts.n_classes).context("the plans have accepted the loss")?;

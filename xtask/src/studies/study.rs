@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use dp_train::{Execution, Randomness};
 use run_records::output::{Contents, ReportFolder};
 use run_records::shell;
-use run_records::{Database, ExperimentResults, RunKey, StudyResults, compact};
+use run_records::{Database, ExperimentResults, RunKey, Source, StudyResults, compact};
 use study_report::{StudyPresentation, TablePresentation};
 
 use crate::paths::{exports_folder, reports_root};
@@ -57,8 +57,9 @@ pub(crate) struct StudyArgs {
     /// Instead of training, render the report from the records of an earlier run: `runs.zst` or
     /// `results.json` of its report, or its `metrics.csv`, from which follows what needs accuracy
     /// and loss of final models alone. With `--resume`, train all but the runs that such a
-    /// `runs.zst` has, in the same settings and on the same data.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["slurm", "kubernetes", "plan"])]
+    /// `runs.zst` has, in the same settings and on the same data; with `--plan`, too, say what these
+    /// are.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["slurm", "kubernetes"])]
     from: Option<PathBuf>,
 }
 
@@ -293,6 +294,9 @@ impl Study {
             ensure_alone("--from, --plan, --slurm and --kubernetes")?;
         }
         if let Some(path) = args.from.as_ref().filter(|_| !options.resume) {
+            if options.plan {
+                bail!("--plan: --from renders a report without training; to plan what its runs lack, add --resume");
+            }
             if let Some(name) = args.of_training() {
                 bail!("{name}: --from renders a report without training; to go on with its runs, add --resume");
             }
@@ -312,7 +316,8 @@ impl Study {
         let texts = self.text_inputs.take().unwrap_or_else(TextInputs::hashed_words);
         let tables = Tables::new(options.data.locator(), texts);
         if options.plan {
-            return self.plan(options, &tables, &execution, analysis);
+            let given = args.from.as_ref().map(|path| GivenRuns::read(path, &self.name)).transpose()?;
+            return self.plan(options, given.as_ref(), &tables, &execution, analysis);
         }
         // First of all: a study may take days, and its report must then have a place.
         let is_first = ranks().rank() == 0;
@@ -368,11 +373,12 @@ fn write(
 }
 
 impl Study {
-    /// Says what there is to train here, and how long that takes: of the runs that the records lack
-    /// with `--resume`, this part's with `--shard`.
+    /// Says what there is to train here, and how long that takes: of the runs that the records and
+    /// those given lack with `--resume`, this part's with `--shard`.
     fn plan(
         self,
         options: &StudyOptions,
+        given: Option<&GivenRuns>,
         tables: &Tables,
         execution: &Execution,
         analysis: Option<AnalysisSchedule>,
@@ -382,15 +388,28 @@ impl Study {
             Some(stored) => stored.source()?.split_seed,
             None => options.seed.or(options.split_seed).unwrap_or(0),
         };
+        if let Some(given) = given {
+            given.ensure_of(&Source {
+                study: self.name.clone(),
+                quick: options.quick,
+                seed: options.seed,
+                split_seed,
+            })?;
+        }
         let mut workloads = Vec::new();
         let mut first = 0;
         for experiment in self.experiments {
             let n_seeds = options.n_seeds(&experiment);
             // Only a look into the records needs the splits of all seeds.
-            let n_splits = if stored.is_some() { n_seeds } else { 1 };
+            let n_splits = if stored.is_some() || given.is_some() { n_seeds } else { 1 };
             let data = tables.data(&experiment.data, n_splits, &Randomness::from_seed(split_seed))?;
             let prepared = Prepared::new(experiment, data)?.analysed(analysis);
-            let has = |key: &RunKey| stored.as_ref().map_or(Ok(false), |s| Ok(s.revision_of(key)?.is_some()));
+            let description = given.map(|_| prepared.description()).transpose()?;
+            let has = |key: &RunKey| {
+                let is_given = given.zip(description.as_ref()).is_some_and(|(given, of)| given.find(of, key).is_some());
+                Ok(is_given || stored.as_ref().map_or(anyhow::Ok(false), |s| Ok(s.revision_of(key)?.is_some()))?)
+            };
+            say!("{}: timing a few steps", prepared.id())?;
             let is_here = |position| options.shard.is_none_or(|shard| shard.has(first + position));
             let workload = prepared.workload(n_seeds, is_here, has, execution)?;
             first += prepared.n_jobs(n_seeds);
