@@ -79,6 +79,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: Vec::new(),
+            pooled: None,
             title: "Adult: what privacy costs each sex".to_owned(),
             tables: tables(args.protocol)?,
             claims: claims()?,

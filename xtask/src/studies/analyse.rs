@@ -5,6 +5,7 @@ use clap::Args;
 use dp_train::analysis::{AnalysisSettings, EigenvalueSearch};
 
 use super::chosen::{Chosen, OfStudies};
+use super::esipova;
 use super::study::{Study, StudyArgs};
 use super::table::{self, Analysis, TRAINING, TrainingStudy};
 use crate::run::step_analysis::AnalysisSchedule;
@@ -103,6 +104,8 @@ fn of(study: &TrainingStudy, analysis: &Analysis, args: &StudyArgs) -> anyhow::R
     let mut made = (study.make)(args)?;
     made.name.insert_str(0, PREFIX);
     made.presentation.title = format!("{}: why clipping is unfair", analysis.data);
+    let experiments: Vec<&str> = made.experiments.iter().map(|experiment| experiment.id.as_str()).collect();
+    made.presentation.claims.extend(esipova::claims_of_steps(&experiments)?);
     Ok(without_searches(made))
 }
 

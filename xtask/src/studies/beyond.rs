@@ -174,6 +174,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: RANKED.to_vec(),
             searches,
+            pooled: None,
             title: "Beyond clipping: conditioned training against the papers' methods, on the same features".to_owned(),
             tables,
             claims,

@@ -39,6 +39,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: Vec::new(),
+            pooled: None,
             title: "CelebA: what privacy costs people with eyeglasses".to_owned(),
             tables: vec![TablePresentation::new("esipova2023-table-3", ID, table, Vec::new())?],
             claims: esipova::claims(ID, "CelebA", esipova::IN_THE_TEXT, None, false, false)?,

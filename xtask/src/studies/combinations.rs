@@ -36,6 +36,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let presentation = StudyPresentation {
         ranked: Vec::new(),
         searches: settings.iter().map(searched).collect(),
+        pooled: None,
         title: "Combinations that the papers leave to future work".to_owned(),
         tables: Vec::new(),
         claims,

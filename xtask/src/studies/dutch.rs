@@ -36,6 +36,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: Vec::new(),
+            pooled: None,
             title: "Dutch census: what privacy costs each sex".to_owned(),
             tables: tables(args.protocol)?,
             claims: claims()?,

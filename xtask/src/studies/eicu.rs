@@ -32,6 +32,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: Vec::new(),
+            pooled: None,
             title: "GOSSIS-1-eICU: soft against hard clipping".to_owned(),
             tables: vec![
                 table("soleymani2025-table-1-eicu", include_str!("published/soleymani2025-table1-eicu.tsv"))?,

@@ -45,6 +45,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: Vec::new(),
+            pooled: None,
             title: "Accuracy of each group over ε".to_owned(),
             tables: Vec::new(),
             claims,

@@ -170,6 +170,48 @@ pub(crate) const IN_THE_TEXT: &str = "Esipova 2023, 6.2";
 /// Of Adult and Dutch.
 pub(crate) const IN_THE_APPENDIX: &str = "Esipova 2023, 6.2 and B.7";
 
+/// What the paper says of single steps on the censuses (4 and 6.2): the error of direction costs more
+/// than that of magnitude, and global scaling trades the one for the other. Its two decompositions
+/// share out the same cost, so the first claim is tested by both.
+pub(crate) fn claims_of_steps(experiments: &[&str]) -> anyhow::Result<Vec<Claim>> {
+    const ANALYSED: [(&str, &str); 3] = [
+        ("esipova-adult", "Adult"),
+        ("esipova-dutch", "Dutch"),
+        ("esipova-dutch-squashed", "Dutch with the code's sigmoid"),
+    ];
+    let mut claims = Vec::new();
+    for (experiment, data) in ANALYSED.into_iter().filter(|(id, _)| experiments.contains(id)) {
+        for (group, name) in [("male", "men"), ("female", "women")] {
+            for (words, larger, smaller) in [
+                ("by Proposition 2", "direction_error", "magnitude_error"),
+                ("by the alternate decomposition", "direction_error_star", "magnitude_error_star"),
+            ] {
+                claims.push(Claim::smaller_metric(
+                    &format!(
+                        "A step of DPSGD costs {name} more by its direction than by its magnitude on {data}, {words}"
+                    ),
+                    "Esipova 2023, 4",
+                    experiment,
+                    "dpsgd",
+                    group,
+                    (smaller, larger),
+                )?);
+            }
+            for (method, label) in [("dpsgd-global", "DPSGD-Global"), ("dpsgd-global-adapt", "DPSGD-Global-Adapt")] {
+                claims.push(Claim::greatest(
+                    &format!("A step of {label} costs {name} more by its magnitude than one of DPSGD on {data}"),
+                    "Esipova 2023, 6.2",
+                    experiment,
+                    ("magnitude_error", group),
+                    method,
+                    &["dpsgd"],
+                )?);
+            }
+        }
+    }
+    Ok(claims)
+}
+
 /// What the paper says about a data set, in `source`. Gaps are those between two classes, where the
 /// paper names them, else between all groups. It makes no claim of DPSGD-Global's loss against DPSGD's
 /// where these are `comparable`.

@@ -20,6 +20,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: vec![search.searched()],
+            pooled: None,
             title: "Fashion-MNIST: what privacy costs classes that are easily confused".to_owned(),
             tables: vec![table],
             claims: search.claims(&zhao::WORST_CLASS)?,

@@ -72,6 +72,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     ];
     let title = "Learning rate and bound: constant, adaptive and bounded adaptive clipping".to_owned();
     let searched = searches.iter().map(Search::searched).collect();
-    let presentation = StudyPresentation { ranked: Vec::new(), searches: searched, title, tables, claims };
+    let presentation =
+        StudyPresentation { ranked: Vec::new(), searches: searched, pooled: None, title, tables, claims };
     Ok(Study::new("grid", presentation, experiments).selecting(zhao::follow_up(searches.into())).under(args.protocol))
 }

@@ -39,6 +39,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: Vec::new(),
+            pooled: None,
             title: "MIMIC-III: soft against hard clipping".to_owned(),
             tables: vec![
                 table("soleymani2025-table-1-mimic", include_str!("published/soleymani2025-table1-mimic.tsv"))?,

@@ -36,6 +36,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: vec![search.searched()],
+            pooled: None,
             title: "MNIST: what privacy costs a rare class".to_owned(),
             tables: tables(&search)?,
             claims,
@@ -67,6 +68,7 @@ fn as_in_code(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: vec![search.searched()],
+            pooled: None,
             title: "MNIST: what privacy costs a rare class".to_owned(),
             tables,
             claims,
@@ -161,5 +163,13 @@ fn table(id: &str, experiment: &str, text: &str) -> anyhow::Result<TablePresenta
 fn claims() -> anyhow::Result<Vec<Claim>> {
     let mut claims = esipova::claims(ESIPOVA, "MNIST", esipova::IN_THE_TEXT, Some(("2", "8")), false, false)?;
     claims.extend(xu::claims(XU, "MNIST with class 8 rare", xu::MNIST, ("2", "8"))?);
+    claims.push(Claim::greatest_for(
+        "Class 8 has the largest bound of all in the first tenth of DPSGD-F's training on MNIST with class 8 rare",
+        "Xu 2020, 6.2, Figure 5",
+        XU,
+        ("dpsgd-f", "first_threshold"),
+        "8",
+        &["0", "1", "2", "3", "4", "5", "6", "7", "9"],
+    )?);
     Ok(claims)
 }

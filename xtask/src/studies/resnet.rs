@@ -28,6 +28,10 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     }
     let title = "ResNet-18 on images: constant, adaptive and bounded adaptive clipping".to_owned();
     let searches = vec![mnist.searched(), fashion.searched()];
-    Ok(Study::new("resnet", StudyPresentation { ranked: Vec::new(), searches, title, tables, claims }, experiments)
-        .selecting(zhao::follow_up(vec![mnist, fashion])))
+    Ok(Study::new(
+        "resnet",
+        StudyPresentation { ranked: Vec::new(), searches, pooled: None, title, tables, claims },
+        experiments,
+    )
+    .selecting(zhao::follow_up(vec![mnist, fashion])))
 }

@@ -60,6 +60,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let presentation = StudyPresentation {
         ranked: Vec::new(),
         searches: Vec::new(),
+        pooled: None,
         title: "Adaptive thresholds: target, multiplier and rate varied one at a time".to_owned(),
         tables: Vec::new(),
         claims,

@@ -128,21 +128,25 @@ const ADAM: OptimiserConfig = OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999
 pub(crate) fn claims(experiment: &str, data: &str, suffix: &str, gaps: &[&str]) -> anyhow::Result<Vec<Claim>> {
     let of = |name: &str| format!("{name}{suffix}");
     let (dpsgd, adaptive, soft) = (of("dpsgd"), of("adaptive"), of("soft-adaptive"));
-    let mut claims = vec![Claim::least(
-        &format!("SoftAdaClip has a lower test loss than DPSGD and adaptive clipping on {data}"),
-        "Soleymani 2025, 5.1, Table 1",
-        experiment,
-        ("loss", "total"),
-        &soft,
-        &[&dpsgd, &adaptive],
-    )?];
-    claims.push(Claim::least(
-        &format!("SoftAdaClip has a smaller average disparity than DPSGD and adaptive clipping on {data}"),
-        "Soleymani 2025, 5.2, Table 2",
-        experiment,
-        ("loss_gap", &gaps.join("+")),
-        &soft,
-        &[&dpsgd, &adaptive],
-    )?);
+    let mut claims = Vec::new();
+    let whole = ("DPSGD and adaptive clipping", vec![dpsgd.as_str(), &adaptive]);
+    for (words, others) in [whole, ("DPSGD", vec![&dpsgd]), ("adaptive clipping", vec![&adaptive])] {
+        claims.push(Claim::least(
+            &format!("SoftAdaClip has a lower test loss than {words} on {data}"),
+            "Soleymani 2025, 5.1, Table 1",
+            experiment,
+            ("loss", "total"),
+            &soft,
+            &others,
+        )?);
+        claims.push(Claim::least(
+            &format!("SoftAdaClip has a smaller average disparity than {words} on {data}"),
+            "Soleymani 2025, 5.2, Table 2",
+            experiment,
+            ("loss_gap", &gaps.join("+")),
+            &soft,
+            &others,
+        )?);
+    }
     Ok(claims)
 }

@@ -46,6 +46,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             searches: Vec::new(),
+            pooled: None,
             title: "A larger clipping bound for everyone, or one for each group".to_owned(),
             tables,
             claims,

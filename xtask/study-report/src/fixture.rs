@@ -15,6 +15,7 @@ pub(crate) fn presentation() -> StudyPresentation {
     StudyPresentation {
         ranked: Vec::new(),
         searches: Vec::new(),
+        pooled: None,
         title: "Adult".to_owned(),
         tables: vec![table],
         claims: Vec::new(),

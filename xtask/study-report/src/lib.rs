@@ -26,6 +26,7 @@ pub mod landscape;
 mod losses;
 pub mod metric;
 mod plain;
+pub mod pooled;
 mod presentation;
 mod privacy;
 pub mod published;
@@ -149,6 +150,7 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     }
     let mut sections: Vec<Section> = answer.into_iter().chain([release(results), summary(&answers)]).collect();
     sections.extend(claims::section(results, presentation)?);
+    sections.extend(pooled::section(results, presentation)?);
     sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark).folded()));
     sections.extend(details);
     all_figures.extend(figures.into_iter().flatten());

@@ -3,6 +3,7 @@
 
 use super::claims::Claim;
 use super::judged::Searched;
+use super::pooled::Pooled;
 use super::published::PublishedTable;
 use super::ranking::Ranked;
 
@@ -20,6 +21,8 @@ pub struct StudyPresentation {
     pub ranked: Vec<Ranked>,
     /// What the grids of the study are searched for; mostly none.
     pub searches: Vec<Searched>,
+    /// A test that a paper makes over all settings at once; mostly none.
+    pub pooled: Option<Pooled>,
 }
 
 /// One published table and the experiment that answers it.

@@ -1,5 +1,5 @@
-//! The figures of `docs/reproductions.md`, of `docs/results/README.md` and of the pages in
-//! `docs/papers`, checked against the records.
+//! The figures of `docs/reproductions.md`, `docs/results/README.md`, `docs/which-method.md` and
+//! `docs/conditioned-adjusted.md`, and of the pages in `docs/papers`, checked against the records.
 //!
 //! A figure or a verdict in the text is followed by a comment that says where it is from, parts
 //! separated by ` / `:
@@ -10,22 +10,34 @@
 //! | `paper / FILE / METHOD / METRIC / GROUP` | the figure that the paper prints |
 //! | `STUDY / claim / TEXT / verdict` | the verdict on a claim |
 //! | `STUDY / claim / TEXT / p` | its p-value |
+//! | `STUDY / claim / TEXT / family` | its p-value after Holm's adjustment for all claims of the report |
+//! | `STUDY / claims / least` | the least of these |
+//! | `STUDY / claims / number` | how many claims there are |
+//! | `STUDY / pooled / METHOD / OTHER` | p-value of a pooled test |
 //! | `STUDY / table / ID / rows` | rows that agree, `4 of 6` |
 //! | `STUDY / table / ID / verdicts` | the same with the other verdicts, `4 of 6, 1 in order, 1 too wide to tell` |
 //! | `STUDY / table / ID / figures` | figures that agree |
 //! | `STUDY / row / ID / METHOD` | the verdict on a row |
+//! | `STUDY / EXPERIMENT / METHOD / ledger / N` | noise multiplier of the N-th entry of the ledger of one run |
+//! | `STUDY / EXPERIMENT / METHOD / precision / N` | its `count/σ²`, `all`: of all entries |
+//! | `STUDY / EXPERIMENT / METHOD / share / N` | its share of all precision, in per cent |
+//! | `STUDY / EXPERIMENT / METHOD / epsilon / run` | the least ε of one run |
+//! | `STUDY / EXPERIMENT / BASE / time / minutes` | of all runs of a method on two threads; `fastest`, `slowest`: a run, in seconds |
 //!
-//! Every number with a decimal point has to have one, or to be a setting: those are listed in a
-//! comment of their own.
+//! Every number with a decimal point has to have one, or to be a setting, or what a paper prints and
+//! arithmetic makes of it: those are listed in a comment of their own, `settings:`. Figures of runs
+//! that are not committed are listed in another, `suspected:`, and the section that has them must
+//! say this word.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail, ensure};
 use fair_report::number;
-use run_records::{StudyResults, compact, made_up};
+use run_records::{PrivacyRecord, StudyResults, compact, made_up};
 use study_report::claims::judge;
 use study_report::comparison::Answer;
 use study_report::metric::Column;
+use study_report::pooled::{self, PooledTest};
 use study_report::published::PublishedTable;
 use study_report::verdict::Verdict;
 use study_report::{StudyPresentation, TablePresentation};
@@ -66,8 +78,24 @@ impl Records {
                 match what {
                     "verdict" => expect_words(before, &claim.verdict.to_string()),
                     "p" => expect(before, claim.tested.p_claim),
-                    _ => bail!("`{what}`: expected verdict or p"),
+                    "family" => expect(before, claim.p_in_family),
+                    _ => bail!("`{what}`: expected verdict, p or family"),
                 }
+            }
+            [study, "claims", what] => {
+                let (results, presentation) = self.study(study)?;
+                let judged = judge(results, presentation)?;
+                match what {
+                    "number" => expect(before, judged.len() as f64),
+                    "least" => expect(before, judged.iter().map(|judged| judged.p_in_family).fold(1.0, f64::min)),
+                    _ => bail!("`{what}`: expected number or least"),
+                }
+            }
+            [study, "pooled", method, other] => {
+                let (results, presentation) = self.study(study)?;
+                let tests = pooled::tests(results, presentation)?;
+                let is_it = |test: &&PooledTest| (test.methods.0.as_str(), test.methods.1.as_str()) == (method, other);
+                expect(before, tests.iter().find(is_it).context("no such test")?.p)
             }
             [study, "table", id, what] => {
                 let (results, presentation) = self.study(study)?;
@@ -90,6 +118,29 @@ impl Records {
                 let words = row.verdict.to_string();
                 expect_words(before, words.split(" (").next().unwrap_or(&words))
             }
+            [study, experiment, base, "time", what] => {
+                let (results, _) = self.study(study)?;
+                let experiment =
+                    results.experiments.iter().find(|e| e.id == experiment).context("no such experiment")?;
+                let runs = experiment.methods.iter().filter(|method| method.base == base).flat_map(|m| &m.runs);
+                let seconds: Vec<f64> = runs.map(|run| run.seconds).collect();
+                ensure!(!seconds.is_empty(), "no such method");
+                let value = match what {
+                    "minutes" => seconds.iter().sum::<f64>() / 60.0 / 2.0,
+                    "fastest" => seconds.iter().copied().fold(f64::INFINITY, f64::min),
+                    "slowest" => seconds.iter().copied().fold(0.0, f64::max),
+                    _ => bail!("`{what}`: expected minutes, fastest or slowest"),
+                };
+                expect(before, value)
+            }
+            [study, experiment, method, what @ ("ledger" | "precision" | "share" | "epsilon"), which] => {
+                let (results, _) = self.study(study)?;
+                let experiment =
+                    results.experiments.iter().find(|e| e.id == experiment).context("no such experiment")?;
+                let method = experiment.methods.iter().find(|m| m.method == method).context("no such method")?;
+                let privacy = method.privacy.as_ref().context("a method without an ε")?;
+                expect(before, released(privacy, what, which)?)
+            }
             [study, experiment, method, metric, group] => {
                 let (results, _) = self.study(study)?;
                 let experiment =
@@ -102,6 +153,33 @@ impl Records {
             _ => bail!("not understood"),
         }
     }
+}
+
+/// A figure of what one run releases: of one entry of its ledger, or of all.
+fn released(privacy: &PrivacyRecord, what: &str, which: &str) -> anyhow::Result<f64> {
+    if what == "epsilon" {
+        return Ok(privacy.least_epsilon());
+    }
+    let entries = privacy.ledger["entries"].as_array().context("a ledger has entries")?;
+    let of_entry = |entry: &serde_json::Value| {
+        let gaussian = &entry["event"]["gaussian"];
+        let sampled = &entry["event"]["poisson-sampled"]["event"]["gaussian"];
+        let sigma = [gaussian, sampled].into_iter().find_map(|event| event["noise_multiplier"].as_f64());
+        let (sigma, count) = sigma.zip(entry["count"].as_f64()).context("no Gaussian mechanism")?;
+        anyhow::Ok((sigma, count / sigma.powi(2)))
+    };
+    let all = entries.iter().map(of_entry).collect::<anyhow::Result<Vec<_>>>()?;
+    let total: f64 = all.iter().map(|(_, precision)| precision).sum();
+    if (what, which) == ("precision", "all") {
+        return Ok(total);
+    }
+    let position: usize = which.parse().context("the number of an entry")?;
+    let (sigma, precision) = all.get(position.wrapping_sub(1)).context("no such entry")?;
+    Ok(match what {
+        "ledger" => *sigma,
+        "precision" => *precision,
+        _ => 100.0 * precision / total,
+    })
 }
 
 fn answer<'a>(results: &'a StudyResults, presentation: &'a StudyPresentation, id: &str) -> anyhow::Result<Answer<'a>> {
@@ -139,11 +217,25 @@ fn last_number(text: &str) -> &str {
     &text[start..]
 }
 
+/// The number at the end of a text, if it is written as `3.2e-11`.
+fn in_powers_of_ten(text: &str) -> Option<&str> {
+    let (mantissa, exponent) = text.rsplit_once("e-")?;
+    let start = mantissa.len() - last_number(mantissa).len();
+    let is_number = start < mantissa.len() && !exponent.is_empty() && exponent.chars().all(|c| c.is_ascii_digit());
+    is_number.then_some(&text[start..])
+}
+
 fn is_error(before: &str) -> bool {
     before[..before.len() - last_number(before).len()].ends_with("± ")
 }
 
 fn expect(before: &str, value: f64) -> anyhow::Result<()> {
+    if let Some(found) = in_powers_of_ten(before) {
+        let expected =
+            format!("{value:.*e}", found.split('e').next().map_or(0, |digits| digits.len().saturating_sub(2)));
+        ensure!(found == expected, "`{found}` is {expected} in the records");
+        return Ok(());
+    }
     let found = last_number(before);
     let decimals = found.split_once('.').map_or(0, |(_, digits)| digits.len());
     let expected = number::fixed(value, decimals);
@@ -179,7 +271,8 @@ fn bare_decimals(line: &str) -> Vec<String> {
         };
         // An annotated figure is checked: it is taken out with its comment.
         if open == "<!--" {
-            let kept = plain.len() - last_number(&plain).len();
+            let figure = in_powers_of_ten(&plain).unwrap_or_else(|| last_number(&plain));
+            let kept = plain.len() - figure.len();
             plain.truncate(kept);
         }
         rest = after[open.len()..].split_once(close).map_or("", |(_, rest)| rest);
@@ -189,15 +282,53 @@ fn bare_decimals(line: &str) -> Vec<String> {
     numbers.filter(|number| number.contains('.')).map(str::to_owned).collect()
 }
 
+/// The numbers of a list in a comment, if the line is one.
+fn listed<'a>(line: &'a str, kind: &str) -> Option<impl Iterator<Item = &'a str>> {
+    let list = line.trim_start().strip_prefix(&format!("<!-- {kind}: "))?.strip_suffix(" -->")?;
+    Some(list.split(", "))
+}
+
+/// The sections of a text, with the number of the first line of each.
+fn sections(text: &str) -> Vec<(usize, String)> {
+    let mut sections = vec![(0, String::new())];
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with('#') {
+            sections.push((index, String::new()));
+        }
+        if let Some((_, section)) = sections.last_mut() {
+            section.push_str(line);
+            section.push('\n');
+        }
+    }
+    sections
+}
+
+/// Figures of runs that are not committed, in sections that do not call them suspected.
+fn not_called_suspected(text: &str) -> Vec<String> {
+    let has_figures = |section: &str| section.lines().any(|line| listed(line, "suspected").is_some());
+    let says_so = |section: &str| {
+        let mut words = section.lines().filter(|line| listed(line, "suspected").is_none());
+        words.any(|line| line.to_lowercase().contains("suspect"))
+    };
+    let silent = sections(text).into_iter().filter(|(_, section)| has_figures(section) && !says_so(section));
+    silent.map(|(line, _)| format!("line {}: a section with figures that no committed run has", line + 1)).collect()
+}
+
 /// What is wrong with the figures of a text, and how many are checked.
 fn problems(text: &str, records: &mut Records) -> (Vec<String>, usize) {
-    let settings: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("<!-- settings: ")?.strip_suffix(" -->"))
-        .flat_map(|line| line.split(", "))
+    let is_list = |line: &str| listed(line, "settings").is_some() || listed(line, "suspected").is_some();
+    let settings: Vec<&str> = ["settings", "suspected"]
+        .into_iter()
+        .flat_map(|kind| text.lines().filter_map(move |line| listed(line, kind)).flatten())
         .collect();
-    let (mut problems, mut n_checked) = (Vec::new(), 0);
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with("<!-- settings: ")) {
+    let (mut problems, mut n_checked) = (not_called_suspected(text), 0);
+    let mut in_code = false;
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !is_list(line)) {
+        // Blocks of code hold no results.
+        in_code ^= line.starts_with("```");
+        if in_code {
+            continue;
+        }
         let mut rest = line;
         let mut consumed = 0;
         while let Some((before, after)) = rest.split_once("<!-- ") {
@@ -222,7 +353,8 @@ fn every_figure_of_the_documentation_is_in_the_records() {
     let pages = std::fs::read_dir(docs.join("papers")).unwrap().map(|entry| entry.unwrap().path());
     let mut records = Records::default();
     let (mut all, mut n_checked) = (Vec::new(), 0);
-    for path in [docs.join("reproductions.md"), docs.join("results/README.md")].into_iter().chain(pages) {
+    let others = ["reproductions.md", "results/README.md", "which-method.md", "conditioned-adjusted.md"];
+    for path in others.iter().map(|name| docs.join(name)).chain(pages) {
         let (problems, n) = problems(&std::fs::read_to_string(&path).unwrap(), &mut records);
         all.extend(problems.into_iter().map(|problem| format!("{}, {problem}", path.display())));
         n_checked += n;
@@ -238,6 +370,7 @@ fn answering_made_up() -> StudyPresentation {
     StudyPresentation {
         ranked: Vec::new(),
         searches: Vec::new(),
+        pooled: None,
         title: "Adult".to_owned(),
         tables: vec![table],
         claims: Vec::new(),
@@ -260,6 +393,20 @@ fn wrong_figures_are_found() {
     );
     assert_eq!(of("`1.5` and [a link](1.5) are none."), "");
     assert_eq!(of("<!-- settings: 0.5 -->\nC = 0.5"), "");
+    assert_eq!(of("# A\nSuspected: 0.7.\n<!-- suspected: 0.7 -->"), "");
+    assert_eq!(
+        of("Suspected.\n# A\n0.7\n<!-- suspected: 0.7 -->"),
+        "line 2: a section with figures that no committed run has"
+    );
+    assert_eq!(
+        of("It has 7.0e-1<!-- adult / esipova-adult / dpsgd / accuracy / male -->, and\n```\n0.123\n```"),
+        "",
+        "and code is none"
+    );
+    assert!(
+        of("7.1e-1<!-- adult / esipova-adult / dpsgd / accuracy / male -->")
+            .ends_with("`7.1e-1` is 7.0e-1 in the records")
+    );
     assert_eq!(of("**agrees**<!-- adult / row / esipova2023-table-4 / dpsgd -->"), "");
     assert!(of("differs<!-- adult / row / esipova2023-table-4 / dpsgd -->").ends_with("expected `agrees`"));
     assert!(of("x<!-- nonsense -->").ends_with("not understood"));

@@ -1,12 +1,12 @@
 //! Dots by category and series, with standard errors and the published value where there is one.
 
 use plotters::chart::ChartBuilder;
-use plotters::element::{PathElement, Polygon, Text};
+use plotters::element::{PathElement, Text};
 use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::lines::{extent, tick};
-use super::panel::{Area, Drawn, Key, draw_marker, head, head_height, n_legend_rows, text_style};
+use super::panel::{Area, Drawn, Key, draw_marker, draw_published, head, head_height, n_legend_rows, text_style};
 use super::theme::{self, px, size};
 use crate::error::Context;
 
@@ -68,11 +68,21 @@ const MARGIN: f64 = 0.05;
 impl DotPanel {
     pub(super) fn height(&self) -> u32 {
         let cluster = ROW_HEIGHT * self.series.len() as u32 + CLUSTER_GAP;
-        head_height(n_legend_rows(&self.names(), Key::Dot)) + 52 + cluster * self.categories.len() as u32
+        head_height(n_legend_rows(&self.names(), self.key())) + 52 + cluster * self.categories.len() as u32
     }
 
+    /// What the legend names: the series, and the hollow diamonds if there are any.
     fn names(&self) -> Vec<&str> {
-        self.series.iter().map(|series| series.name.as_str()).collect()
+        let mut names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
+        let mut dots = self.series.iter().flat_map(|series| &series.dots).flatten();
+        if dots.any(|dot| dot.published.is_some()) {
+            names.push("published");
+        }
+        names
+    }
+
+    fn key(&self) -> Key {
+        Key::Dot { series: self.series.len() }
     }
 
     fn name_width(&self) -> u32 {
@@ -90,7 +100,7 @@ impl DotPanel {
     }
 
     pub(super) fn draw(&self, area: &Area<'_>) -> Drawn {
-        let body = head(area, &self.title, &self.names(), Key::Dot)?;
+        let body = head(area, &self.title, &self.names(), self.key())?;
         let (low, high) = self.range();
         let n = self.categories.len() as f64;
         // The margin on the right has room for the values.
@@ -147,11 +157,7 @@ impl DotPanel {
                 line(ends, theme::INK.stroke_width(theme::LINE))?;
                 draw_marker(&body, index, place(dot.mean, centre))?;
                 if let Some(published) = dot.published {
-                    let (x, y) = place(published, centre);
-                    let arm = px(6);
-                    let corners = vec![(x, y - arm), (x + arm, y), (x, y + arm), (x - arm, y), (x, y - arm)];
-                    body.draw(&Polygon::new(corners.clone(), theme::PAPER.mix(0.0))).context("drawing a diamond")?;
-                    line(corners, theme::INK.stroke_width(theme::HAIRLINE))?;
+                    draw_published(&body, place(published, centre))?;
                 }
             }
         }

@@ -42,7 +42,10 @@ pub enum Panel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Line,
-    Dot,
+    /// Of so many series; what comes after them is the published value.
+    Dot {
+        series: usize,
+    },
 }
 
 impl Key {
@@ -50,7 +53,7 @@ impl Key {
     fn width(self) -> i32 {
         match self {
             Self::Line => px(30),
-            Self::Dot => px(18),
+            Self::Dot { .. } => px(18),
         }
     }
 }
@@ -247,9 +250,18 @@ fn draw_key(area: &Area<'_>, index: usize, (x, y): (i32, i32), key: Key) -> Resu
             area.draw(&PathElement::new(line, colour.stroke_width(theme::LINE))).context("drawing a legend")?;
             draw_marker(area, index, (x + px(12), y))?;
         }
-        Key::Dot => draw_marker(area, index, (x + px(6), y))?,
+        Key::Dot { series } if index < series => draw_marker(area, index, (x + px(6), y))?,
+        Key::Dot { .. } => draw_published(area, (x + px(6), y))?,
     }
     Ok(key.width())
+}
+
+/// A published value: a hollow diamond.
+pub(super) fn draw_published(area: &Area<'_>, (x, y): (i32, i32)) -> Drawn {
+    let arm = px(6);
+    let corners = vec![(x, y - arm), (x + arm, y), (x, y + arm), (x - arm, y), (x, y - arm)];
+    area.draw(&Polygon::new(corners.clone(), theme::PAPER.mix(0.0))).context("drawing a diamond")?;
+    area.draw(&PathElement::new(corners, theme::INK.stroke_width(theme::HAIRLINE))).context("drawing a diamond")
 }
 
 /// The marker of a series: circle, square, triangle or diamond, so that colour is never the only

@@ -241,11 +241,12 @@ fn drawn(
         })
         .collect();
     let n_columns = if panels.len() == 4 { 2 } else { panels.len().min(3) };
+    let axes = if common_scale || panels.len() < 2 { "" } else { " Every panel has an axis of its own." };
     DrawnFigure {
         stem: format!("{}-{stem}", experiment.id),
         caption: marked(
             mark,
-            &format!("{words}, mean over seeds with a band of one standard error. {}.", experiment.title),
+            &format!("{words}, mean over seeds with a band of one standard error. {}.{axes}", experiment.title),
         ),
         alt: format!("Line charts. {words}. {}.", lines.join("; ")),
         plot: Plot {

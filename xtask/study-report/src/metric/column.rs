@@ -24,6 +24,10 @@ pub enum Metric {
     ExcessiveRiskGap,
     /// Mean training loss of the final model.
     TrainLoss,
+    /// Mean loss of the final model on all training records.
+    FinalTrainLoss,
+    /// Mean loss of the final model on the validation records.
+    ValidationLoss,
     /// Norm of the group's mean training gradient at the final model.
     MeanGradientNorm,
     /// Mean of the class recalls on the test records.
@@ -43,6 +47,17 @@ pub enum Metric {
     ClippedGradientNorm,
     /// Harmonic mean of precision and recall of the second of two classes on the test records.
     F1,
+    /// Excessive risk of a step by the error of magnitude (Esipova 2023, Prop. 2), the mean over the
+    /// evaluated steps.
+    MagnitudeError,
+    /// The same by the error of direction.
+    DirectionError,
+    /// By the error of magnitude in the alternate decomposition (Prop. 2*).
+    MagnitudeErrorStar,
+    /// By the error of direction in the alternate decomposition.
+    DirectionErrorStar,
+    /// Mean threshold over the first tenth of the recorded steps.
+    FirstThreshold,
 }
 
 /// Whose metric it is.
@@ -105,6 +120,8 @@ impl Metric {
             Self::ExcessiveRisk => "Excessive risk",
             Self::ExcessiveRiskGap => "Excessive risk gap",
             Self::TrainLoss => "Training loss",
+            Self::FinalTrainLoss => "Final training loss",
+            Self::ValidationLoss => "Validation loss",
             Self::MeanGradientNorm => "Gradient norm",
             Self::MacroAccuracy => "Macro accuracy",
             Self::WorstClassAccuracy => "Worst-class accuracy",
@@ -113,6 +130,11 @@ impl Metric {
             Self::GradientNorm => "Norm before clipping",
             Self::ClippedGradientNorm => "Norm after clipping",
             Self::F1 => "F1",
+            Self::MagnitudeError => "Error of magnitude",
+            Self::DirectionError => "Error of direction",
+            Self::MagnitudeErrorStar => "Error of magnitude, alternate",
+            Self::DirectionErrorStar => "Error of direction, alternate",
+            Self::FirstThreshold => "Threshold in the first tenth",
         }
     }
 }
@@ -177,6 +199,8 @@ impl Column {
             "excessive_risk" => Metric::ExcessiveRisk,
             "excessive_risk_gap" => Metric::ExcessiveRiskGap,
             "train_loss" => Metric::TrainLoss,
+            "training_loss" => Metric::FinalTrainLoss,
+            "validation_loss" => Metric::ValidationLoss,
             "mean_gradient_norm" => Metric::MeanGradientNorm,
             "macro_accuracy" => Metric::MacroAccuracy,
             "worst_class_accuracy" => Metric::WorstClassAccuracy,
@@ -185,6 +209,11 @@ impl Column {
             "gradient_norm" => Metric::GradientNorm,
             "clipped_gradient_norm" => Metric::ClippedGradientNorm,
             "f1" => Metric::F1,
+            "magnitude_error" => Metric::MagnitudeError,
+            "direction_error" => Metric::DirectionError,
+            "magnitude_error_star" => Metric::MagnitudeErrorStar,
+            "direction_error_star" => Metric::DirectionErrorStar,
+            "first_threshold" => Metric::FirstThreshold,
             _ => bail!("metric `{metric}` is not known"),
         };
         let Ok(subject) = group.parse();

@@ -4,6 +4,7 @@ mod column;
 mod one_run;
 mod reduction;
 
+use anyhow::ensure;
 use fair_metrics::{Estimate, SeedValues, gaps_over_seeds, largest_gap, pairwise_gaps};
 use run_records::{ExperimentResults, MethodResults, RunRecord};
 
@@ -64,7 +65,11 @@ impl Column {
     ///
     /// # Errors
     /// If the experiment has no such group.
-    fn by_run(&self, experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Vec<RunValue>> {
+    pub(crate) fn by_run(
+        &self,
+        experiment: &ExperimentResults,
+        method: &MethodResults,
+    ) -> anyhow::Result<Vec<RunValue>> {
         method
             .runs
             .iter()
@@ -150,10 +155,31 @@ impl Column {
 /// # Errors
 /// If an experiment has no such group.
 pub fn paired(
+    a: (&Column, &ExperimentResults, &MethodResults),
+    b: (&Column, &ExperimentResults, &MethodResults),
+) -> anyhow::Result<Option<(SeedValues, SeedValues)>> {
+    paired_within(a, b, 0.0)
+}
+
+/// The same, the second one greater by a margin.
+///
+/// # Errors
+/// If an experiment has no such group, or a margin is added to a gap, which is several values.
+pub(crate) fn paired_within(
     (a, a_experiment, a_method): (&Column, &ExperimentResults, &MethodResults),
     (b, b_experiment, b_method): (&Column, &ExperimentResults, &MethodResults),
+    margin: f64,
 ) -> anyhow::Result<Option<(SeedValues, SeedValues)>> {
-    let theirs = b.parts_by_run(b_experiment, b_method)?;
+    let mut theirs = b.parts_by_run(b_experiment, b_method)?;
+    if margin != 0.0 {
+        ensure!(
+            matches!(b.subject, Subject::Total | Subject::Group(_)),
+            "{b}: a margin is added to single values alone"
+        );
+        for part in theirs.iter_mut().filter_map(|(_, parts)| parts.as_mut()).flatten() {
+            *part += margin;
+        }
+    }
     let common = a.parts_by_run(a_experiment, a_method)?.into_iter().filter_map(|(index, ours)| {
         let (_, theirs) = theirs.iter().find(|(candidate, _)| *candidate == index)?;
         ours.zip(theirs.clone())

@@ -1,6 +1,7 @@
 //! The quantities of one run.
 
 use anyhow::bail;
+use dp_train::analysis::GroupTerms;
 use fair_metrics::{macro_accuracy, worst_class_accuracy};
 use run_records::{EpochRecord, ExperimentResults, MetricsRecord, RunRecord};
 
@@ -37,6 +38,8 @@ impl Column {
             Metric::Loss | Metric::LossGap | Metric::DisparityReduction => loss(run),
             Metric::ExcessiveRisk | Metric::ExcessiveRiskGap => Some(loss(run)? - loss(reference()?)?),
             Metric::TrainLoss => *run.epochs.last()?.loss.get(single()?)?,
+            Metric::FinalTrainLoss => mean_of(&run.train, scope, |metrics| metrics.loss),
+            Metric::ValidationLoss => mean_of(run.validation.as_ref()?, scope, |metrics| metrics.loss),
             Metric::MeanGradientNorm => *run.epochs.last()?.mean_gradient_norm.get(single()?)?,
             Metric::GradientNorm => mean_over_epochs(experiment, run, scope, |epoch| &epoch.gradient_norm),
             Metric::ClippedGradientNorm => {
@@ -45,6 +48,11 @@ impl Column {
             Metric::MacroAccuracy => macro_accuracy(&run.test.class_recall),
             Metric::WorstClassAccuracy => worst_class_accuracy(&run.test.class_recall),
             Metric::F1 => run.test.f1(),
+            Metric::MagnitudeError => mean_over_steps(run, single()?, |terms| terms.magnitude.mean),
+            Metric::DirectionError => mean_over_steps(run, single()?, |terms| terms.direction.mean),
+            Metric::MagnitudeErrorStar => mean_over_steps(run, single()?, |terms| terms.magnitude_star.mean),
+            Metric::DirectionErrorStar => mean_over_steps(run, single()?, |terms| terms.direction_star.mean),
+            Metric::FirstThreshold => first_threshold(run, single()?),
         }
     }
 }
@@ -105,6 +113,23 @@ fn loss_in_batches(experiment: &ExperimentResults, run: &RunRecord, group: usize
     let batches = last.step as f64 / last.epoch as f64;
     let n = experiment.dataset.groups.get(group)?.n_train as f64;
     Some(loss * (1.0 - (1.0 - 1.0 / batches).powf(n)))
+}
+
+/// A term of a group, the mean over the evaluated steps; `None` unless steps were taken apart.
+fn mean_over_steps(run: &RunRecord, group: usize, of: impl Fn(&GroupTerms) -> f64) -> Option<f64> {
+    let steps = &run.analysis.as_ref()?.steps;
+    let terms: Option<Vec<f64>> = steps.iter().map(|step| step.groups.get(group)?.as_ref().map(&of)).collect();
+    let terms = terms.filter(|terms| !terms.is_empty())?;
+    Some(terms.iter().sum::<f64>() / terms.len() as f64)
+}
+
+/// The mean of a group's threshold over the first tenth of the recorded steps; `None` if groups have
+/// none of their own.
+fn first_threshold(run: &RunRecord, group: usize) -> Option<f64> {
+    let first = &run.thresholds[..run.thresholds.len().div_ceil(10)];
+    let values: Option<Vec<f64>> = first.iter().map(|step| step.values.get(group).copied()).collect();
+    let values = values.filter(|values| !values.is_empty())?;
+    Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The run without privacy that shares its split and initial weights with run `index`.
@@ -170,6 +195,21 @@ mod tests {
         assert!((of("loss_in_batches", &groups[1].name) - 0.5).abs() < 1e-12);
         assert!((of("excessive_risk_in_batches", &groups[0].name) - 0.6 * 0.19).abs() < 1e-12);
         assert!((of("loss", &groups[0].name) - 0.8 * 0.19).abs() > 1e-3, "the test records' own");
+    }
+
+    #[test]
+    fn a_threshold_of_a_group_is_of_the_first_tenth() {
+        let mut experiment = fixture::study().experiments.remove(0);
+        for run in &mut experiment.methods[1].runs {
+            let at = |step: u64| run_records::ThresholdRecord { step, values: vec![step as f64, 1.0] };
+            run.thresholds = (1..=20).map(at).collect();
+        }
+        let groups = experiment.dataset.groups.clone();
+        let of = |method: usize, group: usize| {
+            let column = Column::parse("first_threshold", &groups[group].name).unwrap();
+            column.estimate(&experiment, &experiment.methods[method]).unwrap().mean
+        };
+        assert_eq!((of(1, 0), of(1, 1)), (Some(1.5), Some(1.0)));
     }
 
     #[test]
