@@ -280,6 +280,14 @@ pub(crate) fn claims(
             "dpsgd-f",
             &["dpsgd", "naive"],
         )?,
+        Claim::smaller_for(
+            &format!("DPSGD's clipping takes more from the gradients of group {more} than of group {less} on {data}"),
+            "Xu 2020, 4.2",
+            experiment,
+            "dpsgd",
+            "clipping_bias",
+            (less, more),
+        )?,
         equal_cost("DPSGD-F", "dpsgd-f", experiment, data, (less, more))?,
         equal_cost("DPSGD", "dpsgd", experiment, data, (less, more))?.ours("whether DPSGD fails to"),
     ])

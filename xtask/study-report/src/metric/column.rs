@@ -45,6 +45,11 @@ pub enum Metric {
     GradientNorm,
     /// The same after clipping.
     ClippedGradientNorm,
+    /// How much clipping takes from a record's gradient: the mean norm before minus that after, over
+    /// all epochs. The first of the two terms that bound a group's error of a clipped and noisy mean
+    /// (Xu 2020, 4.2, Eq. 1); the second, `C/(bε)`, grows with the bound and is the same for all
+    /// groups of one size.
+    ClippingBias,
     /// Harmonic mean of precision and recall of the second of two classes on the test records.
     F1,
     /// Excessive risk of a step by the error of magnitude (Esipova 2023, Prop. 2), the mean over the
@@ -129,6 +134,7 @@ impl Metric {
             Self::DisparityReduction => "Reduction of the loss gap",
             Self::GradientNorm => "Norm before clipping",
             Self::ClippedGradientNorm => "Norm after clipping",
+            Self::ClippingBias => "Bias of clipping",
             Self::F1 => "F1",
             Self::MagnitudeError => "Error of magnitude",
             Self::DirectionError => "Error of direction",
@@ -208,6 +214,7 @@ impl Column {
             "disparity_reduction" => Metric::DisparityReduction,
             "gradient_norm" => Metric::GradientNorm,
             "clipped_gradient_norm" => Metric::ClippedGradientNorm,
+            "clipping_bias" => Metric::ClippingBias,
             "f1" => Metric::F1,
             "magnitude_error" => Metric::MagnitudeError,
             "direction_error" => Metric::DirectionError,

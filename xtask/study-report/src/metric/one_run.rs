@@ -45,6 +45,10 @@ impl Column {
             Metric::ClippedGradientNorm => {
                 mean_over_epochs(experiment, run, scope, |epoch| &epoch.clipped_gradient_norm)
             }
+            Metric::ClippingBias => {
+                let before = mean_over_epochs(experiment, run, scope, |epoch| &epoch.gradient_norm)?;
+                Some(before - mean_over_epochs(experiment, run, scope, |epoch| &epoch.clipped_gradient_norm)?)
+            }
             Metric::MacroAccuracy => macro_accuracy(&run.test.class_recall),
             Metric::WorstClassAccuracy => worst_class_accuracy(&run.test.class_recall),
             Metric::F1 => run.test.f1(),
@@ -172,6 +176,7 @@ mod tests {
         };
         assert!((first("gradient_norm") - 3.0).abs() < 1e-12);
         assert!((first("clipped_gradient_norm") - 0.1).abs() < 1e-12, "a group that was not drawn has no weight");
+        assert!((first("clipping_bias") - 2.9).abs() < 1e-12, "3.0 before, 0.1 after");
     }
 
     #[test]
