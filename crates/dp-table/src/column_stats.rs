@@ -1,6 +1,6 @@
 //! Statistics of a column, and the kind that follows from them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::date_format::DateFormat;
 use crate::guess::{ColumnGuess, GuessedDate, GuessedKind, GuessedVector, StrayTexts};
@@ -10,6 +10,7 @@ use crate::markers::Markers;
 use crate::number_format::NumberFormat;
 use crate::readings::{DateReading, NumberReading, Readings, plain_number};
 use crate::schema::Bins;
+use crate::text_hash::TextMap;
 use crate::value::Value;
 use crate::vector::{self, MOST_NUMBERS};
 
@@ -37,7 +38,7 @@ const EPOCH: (f64, f64) = (315_532_800.0, 4_102_444_800.0);
 #[derive(Default)]
 pub(crate) struct ColumnStats {
     /// Different texts with their counts, as long as there are not too many.
-    texts: HashMap<String, u64>,
+    texts: TextMap<u64>,
     /// Whether there were, or lists of numbers: their readings are counted one by one.
     has_more_texts: bool,
     missing: u64,
@@ -271,7 +272,7 @@ fn epoch((low, high): (f64, f64)) -> Option<DateFormat> {
 
 /// Different texts by their values, in order: each with its most frequent spelling and all its
 /// counts.
-fn by_value(texts: &HashMap<String, u64>) -> Vec<(String, u64)> {
+fn by_value(texts: &TextMap<u64>) -> Vec<(String, u64)> {
     let mut spelled: Vec<(&String, u64)> = texts.iter().map(|(text, count)| (text, *count)).collect();
     // The shorter one of two that are equally frequent.
     spelled.sort_unstable_by_key(|(text, count)| (std::cmp::Reverse(*count), text.len(), *text));

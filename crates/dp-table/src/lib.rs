@@ -43,6 +43,7 @@ mod rows_digest;
 mod schema;
 mod text_encoding;
 mod text_file;
+mod text_hash;
 mod value;
 mod value_list;
 mod vector;

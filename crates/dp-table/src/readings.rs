@@ -1,9 +1,8 @@
 //! Ways in which the texts of a column may be read as numbers or dates.
 
-use std::collections::HashMap;
-
 use crate::date_format::{DateFormat, Instant};
 use crate::number_format::NumberFormat;
+use crate::text_hash::TextMap;
 
 /// Units that are looked for, as they stand before or behind a number.
 const UNITS: [&str; 13] = ["%", "€", "$", "£", "¥", "EUR", "USD", "GBP", "CHF", "kg", "cm", "km", "‰"];
@@ -93,7 +92,7 @@ impl Readings {
     }
 
     /// Counts texts that were met this often.
-    pub(crate) fn add_all(&mut self, texts: &HashMap<String, u64>) {
+    pub(crate) fn add_all(&mut self, texts: &TextMap<u64>) {
         for (text, count) in texts {
             self.add(text, plain_number(text), *count);
         }

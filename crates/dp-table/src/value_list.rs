@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use crate::text_hash::TextMap;
 use crate::value::Value;
 
 /// A list of values with their positions, each in every spelling ([`Value::all_of`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ValueList {
     /// As they are written.
-    texts: HashMap<String, u16>,
+    texts: TextMap<u16>,
     /// Bytes of the longest text.
     longest: usize,
     /// Positions of values with several spellings, by their meaning.

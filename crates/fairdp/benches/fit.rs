@@ -1,7 +1,8 @@
 //! `cargo bench -p fairdp`: rows per second of reading and encoding a table, and whole fits, from a
 //! file to a release.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,34 +13,49 @@ use dp_table::{EncodedFile, EncodedTable, TableFiles};
 use fairdp::{FitOptions, InitOptions, fit, init};
 
 const ROWS: u64 = 20_000;
+/// A long and wide table.
+const LONG: Example = Example { rows: 1_000_000, columns: 50, seed: 1 };
 
 /// Writes a generated table; returns its path.
-fn table(folder: &Path) -> String {
+fn table(folder: &Path, example: Example) -> String {
     let path = folder.join("table.csv");
-    let mut csv = Vec::new();
-    Example { rows: ROWS, ..Example::default() }.write(&mut csv).expect("memory takes everything");
-    fs::write(&path, csv).expect("a temporary folder takes files");
+    let mut csv = BufWriter::new(File::create(&path).expect("a temporary folder takes files"));
+    example.write(&mut csv).expect("a disk with room");
+    csv.flush().expect("a disk with room");
     path.to_string_lossy().into_owned()
 }
 
-fn encoding(c: &mut Criterion) {
+/// What `init` reads, and what `fit` reads and encodes.
+fn reading(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let files = TableFiles::new(&[table(folder.path())]).expect("the table that was written");
-    let schema = Example::default().schema();
-    let mut group = c.benchmark_group("encode");
-    group.throughput(Throughput::Elements(ROWS)).sample_size(10);
-    group.bench_function(format!("csv/{ROWS}x10"), |bencher| {
-        bencher.iter(|| {
-            let (table, counts) =
-                EncodedTable::create(&files, &schema, EncodedFile::Temporary(folder.path())).expect("rows that fit");
-            assert_eq!((table.rows() as u64, counts.dropped), (ROWS, 0));
+    for example in [Example { rows: ROWS, ..Example::default() }, LONG] {
+        let Example { rows, columns, .. } = example;
+        let path = table(folder.path(), example);
+        let files = TableFiles::new(&[&path]).expect("the table that was written");
+        let schema = example.schema();
+        let mut group = c.benchmark_group("encode");
+        group.throughput(Throughput::Elements(rows)).sample_size(10);
+        group.bench_function(format!("csv/{rows}x{columns}"), |bencher| {
+            bencher.iter(|| {
+                let place = EncodedFile::Temporary(folder.path());
+                let (table, counts) = EncodedTable::create(&files, &schema, place).expect("rows that fit");
+                assert_eq!((table.rows() as u64, counts.dropped), (rows, 0));
+            });
         });
-    });
+        group.finish();
+        let options = InitOptions { label: "outcome".into(), ..InitOptions::default() };
+        let mut group = c.benchmark_group("init");
+        group.throughput(Throughput::Elements(rows)).sample_size(10);
+        group.bench_function(format!("csv/{rows}x{columns}"), |bencher| {
+            bencher.iter(|| init(std::slice::from_ref(&path), &options).expect("a table that can be read"));
+        });
+        group.finish();
+    }
 }
 
 fn fits(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = table(folder.path());
+    let path = table(folder.path(), Example { rows: ROWS, ..Example::default() });
     let mut group = c.benchmark_group("fit");
     group.throughput(Throughput::Elements(ROWS)).sample_size(10);
     for (model, method) in
@@ -74,5 +90,5 @@ fn fits(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, encoding, fits);
+criterion_group!(benches, reading, fits);
 criterion_main!(benches);
