@@ -17,6 +17,14 @@ use crate::text_encoding::TextEncoding;
 pub struct TableFiles {
     paths: Vec<PathBuf>,
     format: TableFormat,
+    vectors: Vec<VectorFiles>,
+}
+
+/// A column of vectors in files of NumPy, one beside each file of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct VectorFiles {
+    pub(crate) column: String,
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// How a table's files are written.
@@ -85,12 +93,13 @@ impl TableFiles {
                 return Err(TableError::File { path: path.clone(), reason });
             }
         }
-        Ok(Self { paths, format })
+        Ok(Self { paths, format, vectors: Vec::new() })
     }
 
     /// No files: a table that is in memory, whose name stands for a path in errors.
     pub fn in_memory(table: MemoryTable) -> Self {
-        Self { paths: vec![table.name().to_path_buf()], format: TableFormat::Memory(Arc::new(table)) }
+        let paths = vec![table.name().to_path_buf()];
+        Self { paths, format: TableFormat::Memory(Arc::new(table)), vectors: Vec::new() }
     }
 
     /// The same files, read as delimited text with these details.
@@ -106,6 +115,33 @@ impl TableFiles {
             TableFormat::Csv(csv) => Self { format: TableFormat::Csv(Csv { encoding, ..csv }), ..self },
             _ => self,
         }
+    }
+
+    /// The same table with a further column, of vectors that are in files of NumPy (`.npy`): one file
+    /// for each of the table's, in their order, with a row for each of its rows. Patterns are expanded
+    /// and sorted.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) for files that are not there; [`TableError::File`] for another number of
+    /// files.
+    pub fn with_vectors<S: AsRef<str>>(mut self, column: &str, patterns: &[S]) -> Result<Self, TableError> {
+        let mut paths = Vec::new();
+        for pattern in patterns {
+            expand(pattern.as_ref(), &mut paths)?;
+        }
+        if paths.len() != self.paths.len() {
+            return Err(TableError::InvalidParameter {
+                parameter: "files of vectors",
+                value: format!("{} for `{column}`", paths.len()),
+                expected: format!("{}, one for each file of the table", self.paths.len()),
+            });
+        }
+        self.vectors.push(VectorFiles { column: column.into(), paths });
+        Ok(self)
+    }
+
+    pub(crate) fn vectors(&self) -> &[VectorFiles] {
+        &self.vectors
     }
 
     /// The files in order.

@@ -28,6 +28,7 @@ mod look_alikes;
 mod map;
 mod markers;
 mod memory_source;
+mod npy;
 mod number_format;
 mod parquet_file;
 mod parquet_list;

@@ -11,6 +11,7 @@ use crate::error::{Position, TableError};
 use crate::files::{TableFiles, TableFormat};
 use crate::header;
 use crate::memory_source::MemorySource;
+use crate::npy::NpyFile;
 use crate::number_format::NumberFormat;
 use crate::parquet_source::ParquetSource;
 use crate::row_index::{RowIndex, RowMark};
@@ -25,6 +26,9 @@ pub struct TableReader {
     /// Position of the file that is read.
     current: usize,
     source: OpenFile,
+    /// Vectors beside the file, and the number of columns that the file itself has.
+    vectors: Vec<NpyFile>,
+    n_of_file: usize,
     /// Rows still to be read, at most.
     left: usize,
 }
@@ -114,7 +118,9 @@ impl std::fmt::Debug for TableReader {
 impl TableReader {
     pub(crate) fn new(files: TableFiles) -> Result<Self, TableError> {
         let source = OpenFile::open(&files, 0)?;
-        let columns = source.columns().to_vec();
+        let mut columns = source.columns().to_vec();
+        let n_of_file = columns.len();
+        columns.extend(files.vectors().iter().map(|vectors| vectors.column.clone()));
         let mut sorted: Vec<&String> = columns.iter().collect();
         sorted.sort_unstable();
         if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) {
@@ -123,12 +129,19 @@ impl TableReader {
                 reason: format!("has two columns with the name `{twice}`{}", header::why_doubled(&columns)),
             });
         }
-        Ok(Self { files, columns, current: 0, source, left: usize::MAX })
+        let vectors = open_vectors(&files, 0)?;
+        Ok(Self { files, columns, current: 0, source, vectors, n_of_file, left: usize::MAX })
     }
 
     /// Reads these rows alone.
     pub(crate) fn of_rows(files: TableFiles, index: &RowIndex, rows: Range<usize>) -> Result<Self, TableError> {
         let mut reader = Self::new(files)?;
+        for (file, table) in reader.files.paths().iter().enumerate() {
+            let n_rows = index.of_file(file).1;
+            if let Some(other) = open_vectors(&reader.files, file)?.iter().find(|vectors| vectors.rows() != n_rows) {
+                return Err(other.of_another_table(table, &n_rows.to_string()));
+            }
+        }
         if rows.is_empty() {
             return Ok(Self { left: 0, ..reader });
         }
@@ -136,7 +149,11 @@ impl TableReader {
         if file != reader.current {
             reader.current = file;
             reader.source = OpenFile::open(&reader.files, file)?;
+            reader.vectors = open_vectors(&reader.files, file)?;
             reader.compare_header()?;
+        }
+        for vectors in &mut reader.vectors {
+            vectors.seek(rows.start as u64 - index.of_file(file).0)?;
         }
         let n = rows.start - row as usize;
         reader.source = match (reader.source, place) {
@@ -193,7 +210,7 @@ impl TableReader {
                 OpenFile::Parquet(source) => source.read(row),
                 OpenFile::Memory(source) => Ok(source.read(row)),
             };
-            if found? {
+            if self.with_vectors(found, row)? {
                 return Ok(true);
             }
             if self.current + 1 == self.files.paths().len() {
@@ -201,25 +218,51 @@ impl TableReader {
             }
             self.current += 1;
             self.source = OpenFile::open(&self.files, self.current)?;
+            self.vectors = open_vectors(&self.files, self.current)?;
             self.compare_header()?;
         }
+    }
+
+    /// The vectors of a row, behind its fields. A row that cannot be read has its vectors too.
+    fn with_vectors(&mut self, found: Result<bool, TableError>, row: &mut TableRow) -> Result<bool, TableError> {
+        let table = &self.files.paths()[self.current];
+        let is_row = match &found {
+            Ok(found) => *found,
+            Err(error) if error.is_of_one_row() => true,
+            Err(_) => return found,
+        };
+        let is_whole = row.fields.len() == self.n_of_file;
+        for vectors in &mut self.vectors {
+            match (is_row, is_whole) {
+                (true, true) => vectors.push(&mut row.fields, table)?,
+                (true, false) => vectors.pass_over(table)?,
+                (false, _) => vectors.end(table)?,
+            }
+        }
+        found
     }
 
     fn compare_header(&self) -> Result<(), TableError> {
         let [first, current] = [0, self.current].map(|at| &self.files.paths()[at]);
         let columns = self.source.columns();
-        if columns == self.columns {
+        let expected = &self.columns[..self.n_of_file];
+        if columns == expected {
             return Ok(());
         }
-        let reason = match columns.iter().zip(&self.columns).position(|(found, expected)| found != expected) {
-            Some(at) => format!("column {} is `{}`, expected `{}`", at + 1, columns[at], self.columns[at]),
-            None => format!("{} columns, expected {}", columns.len(), self.columns.len()),
+        let reason = match columns.iter().zip(expected).position(|(found, expected)| found != expected) {
+            Some(at) => format!("column {} is `{}`, expected `{}`", at + 1, columns[at], expected[at]),
+            None => format!("{} columns, expected {}", columns.len(), expected.len()),
         };
         Err(TableError::File {
             path: current.clone(),
             reason: format!("has another header than `{}`: {reason}", first.display()),
         })
     }
+}
+
+/// The vectors beside a file.
+fn open_vectors(files: &TableFiles, file: usize) -> Result<Vec<NpyFile>, TableError> {
+    files.vectors().iter().map(|vectors| NpyFile::open(&vectors.paths[file])).collect()
 }
 
 impl OpenFile {

@@ -91,6 +91,15 @@ impl RowIndex {
         part.start as usize..part.end as usize
     }
 
+    /// The first row of a file, and how many it has.
+    pub(crate) fn of_file(&self, file: usize) -> (u64, u64) {
+        let first = |file: usize| {
+            let mark = self.marks.iter().find(|mark| mark.file == file && mark.place.is_none());
+            mark.map_or(self.rows, |mark| mark.row)
+        };
+        (first(file), first(file + 1) - first(file))
+    }
+
     /// The last mark that is not behind this row.
     pub(crate) fn mark(&self, row: usize) -> RowMark {
         let after = self.marks.partition_point(|mark| mark.row <= row as u64);

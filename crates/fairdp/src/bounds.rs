@@ -55,8 +55,8 @@ pub(crate) fn count(
     is_training: &dyn Fn(u64) -> bool,
 ) -> Result<BoundCounts> {
     let table = source.path().to_path_buf();
-    let test = match &config.test.files {
-        Some(files) => Some(check_rows(config, config.files(files)?.open()?)?),
+    let test = match config.test_files()? {
+        Some(files) => Some(check_rows(config, files.open()?)?),
         None => None,
     };
     let RankCounts { n_rows, columns, rows } =

@@ -1,12 +1,13 @@
 //! Predictions of a released model for a table, written to a file.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
 use dp_table::{BadRows, StoredAs, TableCounts, TableError, TableFiles};
 use serde::Serialize;
 
-use crate::config::read::encoding;
+use crate::config::read::{encoding, with_vectors};
 use crate::error::{FairdpError, Result};
 use crate::model::FittedModel;
 use crate::output::{self, Readers};
@@ -41,6 +42,8 @@ pub struct PredictOptions {
     pub reasons: usize,
     /// The encoding of text files, as `table.encoding` of a configuration.
     pub encoding: Option<String>,
+    /// Columns of vectors in files of NumPy, by name: a file for each of the table's.
+    pub vectors: BTreeMap<String, Vec<String>>,
 }
 
 /// Writes one line per row of a table, in its order, for this user alone; as Parquet if the name of
@@ -68,6 +71,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOp
     if let Some(label) = &options.encoding {
         files = files.with_encoding(encoding(label)?);
     }
+    files = with_vectors(files, &options.vectors)?;
     refuse_overwriting(out, files.paths())?;
     let mut predictor = Predictor::new(&model, &files)?;
     let kept = kept_columns(&predictor, &files, &options.keep)?;

@@ -393,6 +393,7 @@ class tables:
         model: str | None = None,
         method: str | None = None,
         encoding: str | None = None,
+        vectors: dict[str, list[str]] = ...,
         accept_uncovered: bool = False,
     ) -> str: ...
     @staticmethod
@@ -430,6 +431,7 @@ class tables:
         explain: int = 0,
         strict: bool = False,
         encoding: str | None = None,
+        vectors: dict[str, list[str]] = ...,
     ) -> str: ...
 
 class ClipError(ValueError): ...

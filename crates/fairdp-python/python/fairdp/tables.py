@@ -118,10 +118,14 @@ def init(
     model: str | None = None,
     method: str | None = None,
     encoding: str | None = None,
+    vectors: Mapping[str, PathLike | Sequence[PathLike]] | None = None,
     accept_uncovered: bool = False,
 ) -> str:
     """A configuration for a table in files, as text: one entry per column. What it read from the
     table is marked ``from = "data"``, which no ε covers.
+
+    ``vectors`` are columns in files of NumPy, such as ``{"embedding": "embeddings.npy"}``: a file for
+    each of the table's, with a row for each of its rows.
     """
     return _rust.init(
         _paths(table),
@@ -138,6 +142,7 @@ def init(
         model=model,
         method=method,
         encoding=encoding,
+        vectors=_vectors(vectors),
         accept_uncovered=accept_uncovered,
     )
 
@@ -253,17 +258,25 @@ def predict(
     explain: int = 0,
     strict: bool = False,
     encoding: str | None = None,
+    vectors: Mapping[str, PathLike | Sequence[PathLike]] | None = None,
 ) -> dict[str, Any]:
     """Writes the answers for a table in files to ``out``, CSV or Parquet, row by row.
 
     ``keep`` are columns of the table to carry through; ``explain`` is how many of the columns that
     moved each answer most are named. Warns of values that the model does not know; ``strict``
     refuses them. ``encoding`` is that of text files, such as ``latin1``, where it is neither UTF-8 nor
-    UTF-16. Returns counts of rows and of such values.
+    UTF-16. ``vectors`` are columns in files of NumPy, as in :func:`init`. Returns counts of rows and of such values.
     """
     found: dict[str, Any] = json.loads(
         _rust.predict(
-            Path(folder), _paths(table), Path(out), keep=list(keep), explain=explain, strict=strict, encoding=encoding
+            Path(folder),
+            _paths(table),
+            Path(out),
+            keep=list(keep),
+            explain=explain,
+            strict=strict,
+            encoding=encoding,
+            vectors=_vectors(vectors),
         )
     )
     for remark in found["remarks"]:
@@ -281,6 +294,10 @@ def release_files(folder: PathLike) -> dict[str, bytes]:
 def _paths(table: PathLike | Sequence[PathLike]) -> list[str]:
     tables = [table] if isinstance(table, (str, os.PathLike)) else table
     return [os.fspath(path) for path in tables]
+
+
+def _vectors(vectors: Mapping[str, PathLike | Sequence[PathLike]] | None) -> dict[str, list[str]]:
+    return {column: _paths(files) for column, files in (vectors or {}).items()}
 
 
 def _named(X: Any) -> list[tuple[str, Any]]:
@@ -325,4 +342,7 @@ def _text(config: Any) -> str:
         section = entries.get(part)
         if isinstance(section, dict) and isinstance(section.get("files"), Iterable):
             section["files"] = [os.path.abspath(path) for path in _paths(section["files"])]
+        if isinstance(section, dict) and isinstance(section.get("vectors"), Mapping):
+            files = _vectors(section["vectors"])
+            section["vectors"] = {column: [os.path.abspath(path) for path in paths] for column, paths in files.items()}
     return "".join(f"{key} = {toml(value)}\n" for key, value in entries.items())

@@ -1,5 +1,7 @@
 //! A first configuration.
 
+use std::collections::BTreeMap;
+
 use fairdp::InitOptions;
 use pyo3::prelude::*;
 
@@ -10,7 +12,7 @@ use crate::errors;
 #[pyo3(signature = (
     table, label, *, positive = None, groups = Vec::new(), group_as_input = false, unit = None, max_records_per_unit = None,
     weight = None, epsilon = None, delta = None, test_fraction = None, model = None, method = None, encoding = None,
-    accept_uncovered = false))]
+    vectors = BTreeMap::new(), accept_uncovered = false))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python function")]
 pub(super) fn init(
@@ -29,6 +31,7 @@ pub(super) fn init(
     model: Option<String>,
     method: Option<String>,
     encoding: Option<String>,
+    vectors: BTreeMap<String, Vec<String>>,
     accept_uncovered: bool,
 ) -> PyResult<String> {
     let options = InitOptions {
@@ -45,6 +48,7 @@ pub(super) fn init(
         model,
         method,
         encoding,
+        vectors,
         accept_uncovered,
     };
     py.detach(|| fairdp::init(&table, &options)).map_err(errors::fairdp_error)

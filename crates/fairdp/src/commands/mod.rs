@@ -6,6 +6,7 @@ mod summary;
 
 use dp_train::DeviceName;
 use dp_train::ranks::{self, Collective};
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -56,6 +57,10 @@ enum Command {
         /// The encoding of text files, such as latin1, where it is neither UTF-8 nor UTF-16.
         #[arg(long)]
         encoding: Option<String>,
+        /// A column of vectors in a file of NumPy, row by row beside the table; repeatable, once for
+        /// each file of the table.
+        #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
+        vectors: Vec<(String, String)>,
         /// Machine-readable output, with counts by column.
         #[arg(long)]
         json: bool,
@@ -139,6 +144,10 @@ struct InitArgs {
     /// The encoding of text files, such as latin1; found unless given.
     #[arg(long)]
     encoding: Option<String>,
+    /// A column of vectors in a file of NumPy, row by row beside the table; repeatable, once for each
+    /// file of the table.
+    #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
+    vectors: Vec<(String, String)>,
     /// Trains on what is read from the records here; the statement then says what is not covered.
     #[arg(long)]
     accept_uncovered: bool,
@@ -237,6 +246,22 @@ impl From<io::Error> for Failure {
     }
 }
 
+fn column_and_file(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((column, file)) if !column.is_empty() && !file.is_empty() => Ok((column.into(), file.into())),
+        _ => Err("expected COLUMN=FILE, such as embedding=embeddings.npy".into()),
+    }
+}
+
+/// Files by column, in the order in which they were given.
+fn by_column(vectors: Vec<(String, String)>) -> BTreeMap<String, Vec<String>> {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (column, file) in vectors {
+        files.entry(column).or_default().push(file);
+    }
+    files
+}
+
 fn execute(command: Command) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     match command {
@@ -255,13 +280,15 @@ fn execute(command: Command) -> Result<(), Failure> {
                 model: args.model,
                 method: args.method,
                 encoding: args.encoding,
+                vectors: by_column(args.vectors),
                 accept_uncovered: args.accept_uncovered,
             };
             out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
         }
         Command::Fit(args) => shared_fit(args, &mut out)?,
-        Command::Predict { folder, table, out: file, keep, explain, strict, encoding, json } => {
-            let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding };
+        Command::Predict { folder, table, out: file, keep, explain, strict, encoding, vectors, json } => {
+            let vectors = by_column(vectors);
+            let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors };
             let predicted = fairdp::predict(&folder, &table, &file, &options)?;
             summary::predicted(&mut out, &predicted, &file, json)?;
         }

@@ -8,6 +8,7 @@ pub(crate) mod nearest;
 pub(crate) mod read;
 mod tuning;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use dp_linear::Objective;
@@ -87,6 +88,9 @@ pub(crate) struct ConfigText<'a> {
 pub struct TableEntry {
     /// Paths, or patterns with `*`.
     pub files: Vec<String>,
+    /// Columns of vectors that are in files of NumPy, by name: a file for each of the table's.
+    #[serde(default)]
+    pub vectors: BTreeMap<String, Vec<String>>,
     /// Between two fields of a text file; by the file's ending and its first line unless given.
     pub delimiter: Option<char>,
     /// Around a field that holds delimiters; an empty text for none.
@@ -158,6 +162,9 @@ pub struct TestEntry {
     pub fraction: Option<f64>,
     /// Files of their own instead.
     pub files: Option<Vec<String>>,
+    /// Their columns of vectors in files of NumPy.
+    #[serde(default)]
+    pub vectors: BTreeMap<String, Vec<String>>,
 }
 
 /// `[weight]`.

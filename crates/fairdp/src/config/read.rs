@@ -1,5 +1,6 @@
 //! Reading and checking of configurations.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
@@ -23,6 +24,14 @@ const MOST_CLASSES: usize = 2_048;
 /// Counts by group, class and answer.
 const MOST_COUNTS: usize = 1 << 22;
 
+/// A table with columns of vectors beside it.
+pub(crate) fn with_vectors(
+    files: TableFiles,
+    vectors: &BTreeMap<String, Vec<String>>,
+) -> Result<TableFiles, TableError> {
+    vectors.iter().try_fold(files, |files, (column, paths)| files.with_vectors(column, paths))
+}
+
 impl Config {
     /// Reads a configuration.
     ///
@@ -40,6 +49,8 @@ impl Config {
         };
         config.table.files.iter_mut().for_each(absolute);
         config.test.files.iter_mut().flatten().for_each(absolute);
+        config.table.vectors.values_mut().flatten().for_each(absolute);
+        config.test.vectors.values_mut().flatten().for_each(absolute);
         Ok(config)
     }
 
@@ -98,6 +109,7 @@ impl Config {
             }
         }
         self.check_unit()?;
+        self.check_vectors()?;
         self.csv(Csv::default()).map(drop)?;
         self.check_counts()?;
         if self.fairness != Fairness::None && (self.group.is_empty() || self.label.classes.len() != 2) {
@@ -140,6 +152,17 @@ impl Config {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A table of its own for the test has the columns of the other one.
+    fn check_vectors(&self) -> Result<(), EntryError> {
+        let (table, test) = (&self.table.vectors, &self.test.vectors);
+        let is_needed = self.test.files.is_some();
+        if is_needed && table.keys().ne(test.keys()) || !is_needed && !test.is_empty() {
+            let message = "test.vectors: expected with test.files, and then the columns of table.vectors";
+            return Err(EntryError::new("test.vectors", message));
+        }
+        Ok(())
     }
 
     /// Clipped gradients have no weights.
@@ -375,19 +398,28 @@ impl Config {
 
     /// The training table: the one in memory, or that of the files.
     pub(crate) fn training_files(&self) -> Result<TableFiles> {
-        self.in_memory.clone().map_or_else(|| self.files(&self.table.files), Ok)
+        self.in_memory.clone().map_or_else(|| self.files(&self.table.files, &self.table.vectors), Ok)
+    }
+
+    /// The files of a separate test table.
+    ///
+    /// # Errors
+    /// As [`Self::training_files`].
+    pub(crate) fn test_files(&self) -> Result<Option<TableFiles>> {
+        self.test.files.as_ref().map(|files| self.files(files, &self.test.vectors)).transpose()
     }
 
     /// A table's files.
     ///
     /// # Errors
     /// [`FairdpError::Table`] for files that are not there or of no known format.
-    pub(crate) fn files(&self, patterns: &[String]) -> Result<TableFiles> {
+    fn files(&self, patterns: &[String], vectors: &BTreeMap<String, Vec<String>>) -> Result<TableFiles> {
         let files = TableFiles::new(patterns)?;
-        match *files.format() {
-            TableFormat::Csv(csv) => Ok(files.with_csv(self.csv(csv)?)),
-            _ => Ok(files),
-        }
+        let files = match *files.format() {
+            TableFormat::Csv(csv) => files.with_csv(self.csv(csv)?),
+            _ => files,
+        };
+        Ok(with_vectors(files, vectors)?)
     }
 
     fn csv(&self, by_ending: Csv) -> Result<Csv, EntryError> {

@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dp_accounting::{Delta, Epsilon};
+use dp_accounting::{Delta, Epsilon, Mark};
 use dp_linear::GaussianBudget;
 use dp_table::{MemoryTable, TableFiles};
 use dp_train::DeviceName;
@@ -190,6 +190,11 @@ impl FitPlan {
         Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, features, candidates })
     }
 
+    /// The mark that ε will have: conditional where constants were read from the records.
+    pub fn mark(&self) -> Mark {
+        if self.uncovered.is_empty() { Mark::Certified } else { Mark::Conditional }
+    }
+
     /// Plans a run on this table. Plans and fits both call this function.
     ///
     /// # Errors
@@ -268,7 +273,7 @@ pub fn fit(
 }
 
 /// Fits on a table in memory. `config` is the text of a configuration; its `table.files` are
-/// ignored. The records are written only in encoded form, to a file without a name in the private
+/// ignored, and `table.vectors` refused. The records are written only in encoded form, to a file without a name in the private
 /// folder.
 ///
 /// # Errors
@@ -281,6 +286,10 @@ pub fn fit_table(
 ) -> Result<Fitted> {
     let path = Path::new("configuration");
     let mut parsed = Config::from_toml(config, path)?;
+    if let Some(column) = parsed.table.vectors.keys().next() {
+        let expected = "none with a table in memory, which has a column of lists instead";
+        return Err(FairdpError::invalid("table.vectors", column, expected));
+    }
     let table = TableFiles::in_memory(table);
     parsed.table.files = table.paths().iter().map(|name| name.to_string_lossy().into_owned()).collect();
     parsed.in_memory = Some(table);

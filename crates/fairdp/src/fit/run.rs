@@ -435,8 +435,7 @@ fn describe(tables: &Tables, schema: &Schema, journal: &mut Journal<'_>) -> Resu
 
 /// Refuses a file that would be trained on and tested on.
 fn refuse_test_on_training(config: &Config, training: &TableFiles) -> Result<()> {
-    let Some(files) = &config.test.files else { return Ok(()) };
-    let test = config.files(files)?;
+    let Some(test) = config.test_files()? else { return Ok(()) };
     if let Some(path) = test.shared_with(training) {
         let expected = "files that are not in table.files: a record is trained on or tested on, never both";
         return Err(FairdpError::invalid("test.files", path.display(), expected));

@@ -71,10 +71,10 @@ impl Tables {
     ) -> Result<Self> {
         let (training, counts) = source.encode(schema, place, folder)?;
         let unit = config.unit.as_ref();
-        let (test, test_counts) = match &config.test.files {
+        let (test, test_counts) = match config.test_files()? {
             None => (None, None),
             Some(files) => {
-                let mut of_test = RankFiles::new(config.files(files)?, ranks, source.is_shared())?;
+                let mut of_test = RankFiles::new(files, ranks, source.is_shared())?;
                 let (table, counts) = of_test.encode(schema, EncodedFile::Temporary(folder), folder)?;
                 let held = HeldTable { table: &table, ranks: of_test.ranks() };
                 let members = tested(held, HeldTable { table: &training, ranks: source.ranks() }, unit)?;

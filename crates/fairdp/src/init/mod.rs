@@ -5,6 +5,7 @@ mod columns;
 mod remarks;
 mod toml_text;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableError, TableFiles, TextEncoding, Value};
@@ -12,7 +13,7 @@ use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableError, TableFiles, Text
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
 
-use crate::config::read::{absolute, encoding};
+use crate::config::read::{absolute, encoding, with_vectors};
 use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 use crate::recipe::Recipe;
@@ -50,6 +51,8 @@ pub struct InitOptions {
     pub method: Option<String>,
     /// The encoding of text files; found unless given.
     pub encoding: Option<String>,
+    /// Columns of vectors in files of NumPy, by name: a file for each of the table's.
+    pub vectors: BTreeMap<String, Vec<String>>,
     /// Whether training goes ahead on what was read here.
     pub accept_uncovered: bool,
 }
@@ -145,6 +148,10 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
 
     let paths = tables.iter().map(|table| absolute(table)).collect::<Result<Vec<String>>>()?;
     let _ = writeln!(text, "\n[table]\nfiles = {}", list(&paths));
+    for (column, files) in &options.vectors {
+        let files = files.iter().map(|file| absolute(file)).collect::<Result<Vec<String>>>()?;
+        let _ = writeln!(text, "vectors.{} = {}", quoted(column), list(&files));
+    }
     let _ = writeln!(
         text,
         "missing = {}  # texts that stand for a missing value",
@@ -215,7 +222,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
 /// Reads the table, and returns the line of its encoding: the one that is given; or, where a text is
 /// neither UTF-8 nor UTF-16, that of Windows, which reads every Latin-1 text.
 fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
-    let files = TableFiles::new(tables)?;
+    let files = with_vectors(TableFiles::new(tables)?, &options.vectors)?;
     let read = |files: &TableFiles| files.open().and_then(|mut reader| Guess::of(&mut reader));
     if let Some(label) = &options.encoding {
         let line = format!("encoding = {}\n", quoted(label));

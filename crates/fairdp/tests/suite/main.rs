@@ -24,6 +24,7 @@ mod releases;
 mod tuning;
 mod units;
 mod values;
+mod vectors;
 mod weights;
 
 /// The example runs, and ends with a check of its own result.
