@@ -105,6 +105,7 @@ def test_what_a_model_does_not_know_is_said(config, here):
 def test_a_plan_is_the_fit(config, here):
     planned = fairdp.plan(config, out="run")
     assert planned["table"]["records"] == N and not (here / "run").exists()
+    assert planned["mark"] == "certified" and not planned["uncovered"]
     release = fairdp.fit(config, out="run")
     purposes = [event["purpose"] for event in release.statement["events"]]
     assert [entry["purpose"] for entry in planned["releases"]] == purposes

@@ -80,7 +80,7 @@ fn in_json(plan: &FitPlan) -> serde_json::Result<String> {
         |table| json!({ "records": table.records, "test_records": table.test_records, "features": table.features }),
     );
     serde_json::to_string(&json!({
-        "epsilon": plan.epsilon, "delta": plan.delta, "uncovered": plan.uncovered, "table": table,
+        "epsilon": plan.epsilon, "delta": plan.delta, "mark": plan.mark(), "uncovered": plan.uncovered, "table": table,
         "training_records": plan.n_training, "candidates": candidates, "releases": serde_json::to_value(&plan.releases)?,
     }))
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use dp_accounting::audit::Opinion;
-use dp_accounting::{DpEvent, Mark, Rounding, decimal};
+use dp_accounting::{DpEvent, Rounding, decimal};
 use fairdp::{
     FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, ReleaseStatement, Thresholds, Verified, printable,
     printable_json,
@@ -17,8 +17,7 @@ const COLUMNS: usize = 60;
 
 /// Every release with its share, before anything runs.
 pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
-    let mark = if plan.uncovered.is_empty() { Mark::Certified } else { Mark::Conditional };
-    writeln!(out, "epsilon {} at delta {:e}, to be {mark}", plan.epsilon, plan.delta)?;
+    writeln!(out, "epsilon {} at delta {:e}, to be {}", plan.epsilon, plan.delta, plan.mark())?;
     match &plan.table {
         Some(table) => writeln!(out, "{table}; about {} of them to train on", plan.n_training)?,
         None => writeln!(
