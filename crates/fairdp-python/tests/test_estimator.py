@@ -184,11 +184,8 @@ def test_what_is_refused_names_the_column():
         FairDPClassifier(bounds={"agee": (0, 1)}).fit(X, y)
     with pytest.raises(ValueError, match="there is no sensitive feature 'sex'"):
         FairDPClassifier(**DECLARED).fit(X, y)
-    with pytest.raises(TypeError, match="column `when` holds datetime64"):
-        FairDPClassifier(**DECLARED).fit(X.assign(when=pandas.Timestamp("2020-01-01")), y)
-    for when in (pandas.Timestamp("2020-01-01", tz="UTC"), pandas.Timedelta("1D")):
-        with pytest.raises(TypeError, match="column `when` holds"):
-            FairDPClassifier(**DECLARED).fit(X.assign(when=when), y)
+    with pytest.raises(TypeError, match="column `when` holds timedelta64"):
+        FairDPClassifier(**DECLARED).fit(X.assign(when=pandas.Timedelta("1D")), y)
     with pytest.raises(TypeError, match="bounds: column `age` holds object, expected numbers"):
         FairDPClassifier(**DECLARED).fit(X.assign(age=X.age.astype(object)), y)
     both = {**DECLARED, "categories": {**DECLARED["categories"], "age": [20, 30]}}

@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import fairdp
-from fairdp import FairDPClassifier
+from fairdp import FairDPClassifier, FairDPError
 from fairdp._sparse import SparseColumn, matrix_columns, sparse
 from fairdp._values import numbers
 
@@ -123,6 +123,56 @@ def test_sparse_columns_by_hand():
     assert gaps.record_where(np.isnan) == 1 and (gaps.min(), gaps.max()) == (1.0, 3.0)
     assert column.dense().tolist() == [0.0, 2.0, 0.0, -1.0]
     assert sparse(np.zeros(3)) is None
+
+
+def test_dates_are_days_within_bounds():
+    day = pandas.Series(pandas.Timestamp("2020-01-01") + pandas.to_timedelta(RNG.integers(0, 1000, N), unit="D"), name="day")
+    bounds = {"day": ("2020-01-01", "2022-09-30")}
+    declared = {"classes": [0, 1], "random_state": 1}
+    models = [
+        FairDPClassifier(8.0, bounds=bounds, **declared).fit(column.to_frame("day"), Y)
+        for column in (day, day.dt.tz_localize("UTC"), day.dt.strftime("%Y-%m-%d"), day.dt.date)
+    ]
+    for other in models[1:]:
+        assert other.release_["model.safetensors"] == models[0].release_["model.safetensors"]
+    assert models[0].statement_["mark"] == "certified"
+    assert (models[0].predict_proba(day.to_frame()) == models[2].predict_proba(day.to_frame())).all()
+    with pytest.warns(fairdp.estimator.PrivacyLeakWarning, match="bounds of `day`"):
+        read = FairDPClassifier(8.0, **declared).fit(day.to_frame(), Y)
+    assert f'"low":"{day.min().date()}"' in read.release_["pipeline.json"].decode().replace(" ", "")
+    gaps = day.where(day.index != 3).to_frame()
+    with pytest.raises(FairDPError, match="day"):
+        FairDPClassifier(8.0, bounds=bounds, **declared).fit(gaps, Y)
+    FairDPClassifier(8.0, bounds=bounds, missing="indicator", **declared).fit(gaps, Y)
+    for wrong in (("2020-01-01", 3), ("2020-01-01",), "private"):
+        with pytest.raises(ValueError, match="bounds of `day` are .*, expected a pair of dates"):
+            FairDPClassifier(8.0, bounds={"day": wrong}, **declared).fit(day.to_frame(), Y)
+    with pytest.raises(FairDPError, match="two dates, the earlier one first"):
+        FairDPClassifier(8.0, bounds={"day": ("2022-01-01", "2020-01-01")}, **declared).fit(day.to_frame(), Y)
+
+
+def test_vectors_are_one_column():
+    vectors = RNG.normal(size=(N, 4)).clip(-2, 2).astype(np.float32)
+    y = (vectors[:, 0] > 0).astype(int)
+    declared = {"classes": [0, 1], "random_state": 1}
+    lists = pandas.DataFrame({"v": list(vectors)})
+    of_lists = FairDPClassifier(8.0, vectors={"v": 4.0}, **declared).fit(lists, y)
+    of_array = FairDPClassifier(8.0, vectors={"x*": 4.0}, **declared).fit(vectors, y)
+    assert of_lists.release_["model.safetensors"] == of_array.release_["model.safetensors"]
+    assert (of_lists.predict_proba(lists) == of_array.predict_proba(vectors)).all()
+    assert of_lists.score(lists, y) > 0.8 and of_lists.statement_["mark"] == "certified"
+    ranged = FairDPClassifier(8.0, vectors={"x*": (-3, 3)}, **declared).fit(vectors, y)
+    assert '"range"' in ranged.release_["pipeline.json"].decode()
+    with pytest.warns(fairdp.estimator.PrivacyLeakWarning, match="norm of `v`"):
+        FairDPClassifier(8.0, vectors={"v": None}, **declared).fit(lists, y)
+    gaps = lists.assign(v=[None if record == 3 else vector for record, vector in enumerate(lists["v"])])
+    with pytest.raises(FairDPError, match="`v`"):
+        FairDPClassifier(8.0, vectors={"v": 4.0}, **declared).fit(gaps, y)
+    FairDPClassifier(8.0, vectors={"v": 4.0}, missing="indicator", **declared).fit(gaps, y)
+    with pytest.raises(ValueError, match="vectors: there is no column 'w'"):
+        FairDPClassifier(8.0, vectors={"w": 4.0}, **declared).fit(lists, y)
+    with pytest.raises(TypeError, match="column `v`: record 0 is 'ab', expected a list of numbers|nothing says"):
+        FairDPClassifier(8.0, **declared).fit(lists, y)
 
 
 def test_what_a_program_declared_is_read_from_frames(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
 from fairdp._leaks import UnmatchedValuesWarning
 from fairdp._sparse import sparse
-from fairdp._values import handed_over, kind, lists, numbers, shown, texts
+from fairdp._values import components, handed_over, kind, lists, numbers, shown, texts
 
 Reasons = list[list[tuple[str, float]]]
 
@@ -74,7 +74,7 @@ class Answers:
             if column:
                 table += [(name, found) for found in _handed_over(name, values, column)]
             elif any(name.startswith(part) and name[len(part) :].isdecimal() for part in parts):
-                table.append((name, handed_over(numbers(values, name, True))))
+                table.append((name, handed_over(components(values, name, True))))
         n_records = len(columns[0][1])
         if self._model.needs_groups():
             table += self._groups(sensitive_features, n_records, for_decisions)

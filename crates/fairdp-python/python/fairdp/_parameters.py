@@ -88,7 +88,7 @@ def check(given: Mapping[str, Any]) -> None:
         raise ValueError(f'missing = {shown(missing)}: expected "indicator", or a mapping from column to number')
     for name, value in (missing or {}).items() if isinstance(missing, Mapping) else ():
         _real(f"missing[{name!r}]", value, "a finite number", math.isfinite)
-    for name in ("categories", "groups", "bands", "method_options"):
+    for name in ("categories", "vectors", "groups", "bands", "method_options"):
         if given[name] is not None and not isinstance(given[name], Mapping):
             raise TypeError(f"{name} = {shown(given[name])}: expected a mapping")
     for name in given["method_options"] or {}:

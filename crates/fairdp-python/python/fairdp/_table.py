@@ -5,14 +5,16 @@ them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
 
 from fairdp._fairdp import estimator as _rust
-from fairdp._values import MISSING, cells, handed_over, is_missing, kind, numbers, shown, text, texts
+from fairdp._values import MISSING, cells, components, handed_over, is_missing, lists, numbers, shown, text, texts
 
 MOST_GROUPS = 100
 """Groups that are taken from the records: of more, each has few."""
@@ -64,6 +66,53 @@ class Table:
             entry["missing"] = least if isinstance(missing, str) else float(missing)
         self.columns.append((name, handed_over(found)))
         self.entries.append(section("[[column]]", {**entry, **source}))
+
+    def add_date(self, name: str, values: Any, bounds: Any, bins: int | None, has_missing: bool) -> None:
+        """Days within declared bounds, or within those of the records."""
+        found, positions = texts(values, name)
+        source: dict[str, Any] = {}
+        if bounds is None:
+            low, high = _days(found[1:], name)
+            source = {"from": "data"}
+            self.leaks.append(f"bounds of `{name}`")
+        else:
+            low, high = _pair_of_days(bounds, name)
+        entry = {"name": name, "kind": "date", "low": low, "high": high, "bins": bins, "missing": has_missing or None}
+        self.columns.append((name, (found, positions)))
+        self.entries.append(section("[[column]]", {**entry, **source}))
+
+    def add_vector(self, name: str, values: Any, bound: Any, has_missing: bool) -> None:
+        """Vectors of a largest norm, or with numbers of a declared range."""
+        found, positions = lists(values, name)
+        vectors = [re.split(r"[,;\s]+", vector.strip("[] \n")) for vector in found if vector]
+        if not vectors:
+            raise ValueError(f"column `{name}` has no vector; drop it")
+        self.columns.append((name, (found, positions)))
+        norms = (float(np.linalg.norm(np.array(vector, dtype=np.float64))) for vector in vectors) if bound is None else ()
+        self._declare_vector(name, len(vectors[0]), bound, norms, has_missing)
+
+    def add_vector_of(self, name: str, parts: Sequence[tuple[str, Any]], bound: Any, has_missing: bool) -> None:
+        """The same of columns that have one number of each vector; ``name`` ends in ``*``."""
+        found = [(part, components(values, part, has_missing)) for part, values in parts]
+        self.columns += [(part, handed_over(numbers)) for part, numbers in found]
+        norms: Iterable[float] = ()
+        if bound is None:
+            norms = np.sqrt(sum(cells(numbers) ** 2 for _, numbers in found)).tolist()
+        self._declare_vector(name, len(found), bound, norms, has_missing)
+
+    def _declare_vector(self, name: str, length: int, bound: Any, norms: Iterable[float], has_missing: bool) -> None:
+        entry: dict[str, Any] = {"name": name, "kind": "vector", "length": length, "missing": has_missing or None}
+        if bound is None:
+            # A vector of another kind of number is refused when it is read.
+            norm = max((norm for norm in norms if 0 < norm < np.inf), default=1.0)
+            entry |= {"norm": norm, "from": "data"}
+            self.leaks.append(f"norm of `{name}`")
+        elif isinstance(bound, (int, float, np.number)) and not isinstance(bound, bool):
+            entry["norm"] = float(bound)
+        else:
+            low, high = pair(bound, name)
+            entry |= {"low": low, "high": high}
+        self.entries.append(section("[[column]]", entry))
 
     def add_boolean(self, name: str, values: Any, has_missing: bool) -> None:
         """A truth value: one feature."""
@@ -136,6 +185,31 @@ def _range(found: Any, name: str) -> tuple[float, float]:
     if len(present) == 0:
         raise ValueError(f"column `{name}` has no number; drop it")
     return float(present.min()), float(present.max())
+
+
+def is_days(bounds: Any) -> bool:
+    """Whether bounds are two dates."""
+    if isinstance(bounds, (str, bytes)) or not isinstance(bounds, Sequence) or len(bounds) != 2:
+        return False
+    return all(isinstance(bound, (str, date, np.datetime64)) for bound in bounds)
+
+
+def _pair_of_days(bounds: Any, name: str) -> tuple[str, str]:
+    if not is_days(bounds):
+        raise ValueError(f"bounds of `{name}` are {shown(bounds)}, expected a pair of dates, such as ('2020-01-01', '2024-12-31')")
+    low, high = (bound if isinstance(bound, str) else text(bound) for bound in bounds)
+    return low, high
+
+
+def _days(found: Sequence[str], name: str) -> tuple[str, str]:
+    """The first day, and the one after the last: a point in time is within it."""
+    try:
+        days = np.array([moment[:10] for moment in found], dtype="datetime64[D]")
+    except ValueError:
+        raise ValueError(f"bounds of `{name}`: its values have no ISO dates; declare bounds, or drop it") from None
+    if len(days) == 0:
+        raise ValueError(f"column `{name}` has no date; drop it")
+    return str(days.min()), str(days.max() + 1)
 
 
 def _holds(dtype: np.dtype[Any], value: int) -> bool:

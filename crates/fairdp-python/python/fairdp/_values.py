@@ -95,20 +95,23 @@ def _duration(value: timedelta | np.timedelta64) -> str:
 
 
 def kind(values: Any) -> str:
-    """The kind of values by the type of a column: ``"bool"``, ``"number"``, ``"time"``, ``"text"``,
-    ``"category"``, or ``"object"`` if the type does not tell.
+    """The kind of values by the type of a column: ``"bool"``, ``"number"``, ``"date"``, ``"time"``
+    (durations, and times of a day), ``"text"``, ``"category"``, ``"vector"``, or ``"object"`` if the
+    type does not tell.
     """
     dtype = values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype
     name = str(dtype).lower()
     if isinstance(dtype, np.dtype):
-        by_numpy = {"b": "bool", "M": "time", "m": "time", "U": "text", "S": "text"}
+        by_numpy = {"b": "bool", "M": "date", "m": "time", "U": "text", "S": "text"}
         return "number" if dtype.kind in "iuf" else by_numpy.get(dtype.kind, "object")
     if name.startswith("sparse"):
         return kind(np.zeros(0, dtype=dtype.subtype))
     for found, begins in (
         ("bool", ("bool",)),
         ("number", ("int", "uint", "float", "double", "halffloat", "decimal")),
-        ("time", ("date", "time", "duration")),
+        ("date", ("date", "timestamp")),
+        ("time", ("time", "duration")),
+        ("vector", ("list", "array", "fixed_size_list", "large_list")),
         ("text", ("str", "utf8", "large_string", "binary", "large_binary")),
         ("category", ("category", "categorical", "enum", "dictionary")),
     ):
@@ -160,7 +163,7 @@ def _of_polars(values: Any) -> np.ndarray:
     found = kind(values)
     name = str(values.dtype).lower()
     is_zoned = getattr(values.dtype, "time_zone", None) is not None
-    if name.startswith("float") or (found == "time" and not is_zoned and not name.startswith("time")):
+    if name.startswith("float") or (found in ("date", "time") and not is_zoned and not name.startswith("time")):
         return np.asarray(values.to_numpy())
     if found in ("bool", "number") and not name.startswith("decimal") and values.null_count() == 0:
         return np.asarray(values.to_numpy())
@@ -228,7 +231,7 @@ def numbers(values: Any, name: str, has_missing: bool = False) -> np.ndarray | S
         _refuse_not_finite(column.record_where(np.isnan), column.record_where(np.isinf), name, has_missing)
         return column
     array = cells(values)
-    if kind(values) == "time":
+    if kind(values) in ("date", "time"):
         raise TypeError(f"column `{name}` holds {values.dtype}; make numbers of it, or drop it")
     try:
         if array.dtype.kind == "O":
@@ -260,9 +263,26 @@ def _refuse_not_finite(missing: int | None, infinite: int | None, name: str, has
         )
 
 
+def components(values: Any, name: str, has_missing: bool = False) -> np.ndarray | SparseColumn:
+    """The numbers of one place in the vectors: those that their shortest decimals have, as in a
+    file.
+    """
+    dtype = getattr(values, "dtype", None)
+    if isinstance(values, np.ndarray) and dtype == np.float32:
+        values = values.astype(str).astype(np.float64)
+    elif str(dtype).lower() in ("float", "float32", "float[pyarrow]"):
+        values = np.asarray(values.to_numpy(), dtype=np.float32).astype(str).astype(np.float64)
+    return numbers(values, name, has_missing)
+
+
 def lists(values: Any, name: str) -> tuple[list[str], np.ndarray]:
     """Vectors as texts, one for each record; a missing one is empty."""
     array = np.asarray(values) if isinstance(values, np.ndarray) else cells(values)
+    if array.dtype.kind == "O" and "float32" in str(getattr(values, "dtype", "")).lower():
+        # polars makes doubles of them.
+        single = [None if value is None else np.asarray(value, dtype=np.float32) for value in array]
+        array = np.empty(len(single), dtype=object)
+        array[:] = single
     written = [MISSING if value is None or is_missing(value) else _list(value, record, name) for record, value in enumerate(array)]
     return [MISSING, *written], np.arange(1, len(written) + 1, dtype=np.uint32)
 
@@ -271,7 +291,8 @@ def _list(value: Any, record: int, name: str) -> str:
     if isinstance(value, str):
         return value
     try:
-        return "[" + ",".join(repr(float(number)) for number in value) + "]"
+        # Of single precision the shortest decimal, as in files.
+        return "[" + ",".join(str(number) if isinstance(number, np.float32) else repr(float(number)) for number in value) + "]"
     except (TypeError, ValueError):
         raise TypeError(f"column `{name}`: record {record} is {shown(value)}, expected a list of numbers") from None
 

@@ -24,7 +24,7 @@ from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
 from fairdp._fairdp import tables as _tables
 from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
-from fairdp._table import Table, section
+from fairdp._table import Table, is_days, section
 from fairdp._sparse import SparseColumn, matrix_columns
 from fairdp._values import cells, is_missing, kind, shown, text, texts, unmasked
 from fairdp.tables import Release, load, release_files
@@ -54,12 +54,18 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bounds
         The range of numbers: a pair for all columns, or a mapping from column to pair.
         ``"private"`` in the place of a pair pays for bounds within ``epsilon``. Values beyond a
-        bound are set to it. Columns of an array are ``x0``, ``x1``, …
+        bound are set to it. Columns of an array are ``x0``, ``x1``, … A pair of dates makes a date of a
+        column, whatever its type: ``{"day": ("2020-01-01", "2024-12-31")}``.
     categories
         A mapping from column to the list of its values; ``None`` in a list gives missing values a
         feature. Values that are not listed share a feature. A column of numbers that is named here
         is a category. A value is the same in every spelling: ``1``, ``1.0``, ``"1.0"``; in a list
         of truth values also ``True`` and ``1``.
+    vectors
+        A mapping from column of vectors, such as embeddings, to their largest Euclidean norm, or to a
+        pair of bounds of their numbers; longer vectors are shortened. ``"x*"`` is one vector of the
+        columns ``x0``, ``x1``, … Of lists in polars or Arrow, which need no entry, the norm is read
+        from the records unless given.
     missing
         What stands for a missing number (``NaN``, ``None``, ``NaT``, ``pandas.NA``, masked), beside an
         indicator: a mapping from column to number, or ``"indicator"`` for the lower bound in every
@@ -138,6 +144,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         bounds: Any = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        vectors: Mapping[str, Any] | None = None,
         missing: Literal["indicator"] | Mapping[str, float] | None = None,
         classes: Sequence[Any] | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
@@ -162,6 +169,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.bounds = bounds
         self.categories = categories
+        self.vectors = vectors
         self.missing = missing
         self.classes = classes
         self.groups = groups
@@ -441,21 +449,31 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         categories = dict(self.categories or {})
         by_column = self.bounds if isinstance(self.bounds, Mapping) else None
         declared = self.missing if isinstance(self.missing, Mapping) else {}
+        vectors = self._vectors(columns)
         for name, known in (("categories", categories), ("bounds", by_column or {}), ("missing", declared)):
             for column in known:
-                if column not in {column for column, _ in columns}:
+                if column not in vectors and column not in {column for column, _ in columns}:
                     raise ValueError(f"{name}: there is no column {column!r}; there are {[column for column, _ in columns]}")
+        of_vector = {column: vector for vector, parts in vectors.items() for column, _ in parts}
         for name, values in columns:
+            if name in of_vector:
+                vector = of_vector[name]
+                if vectors[vector][0][0] == name:
+                    self._add_vector(table, vector, vectors[vector])
+                continue
             found = kind(values)
             is_bounded = by_column is not None and name in by_column
             # scikit-learn has checked that an array holds numbers.
             is_of_array = isinstance(values, (np.ndarray, SparseColumn))
             is_numeric = found in ("bool", "number") or (found == "object" and is_of_array)
+            missing = self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
+            bounds = by_column.get(name) if by_column is not None else self.bounds
+            if name not in categories and (found == "date" or (is_bounded and is_days(bounds))):
+                table.add_date(name, values, bounds if is_bounded else None, self.bins, missing is not None)
+                continue
             if is_bounded and (name in categories or not is_numeric):
                 reason = "is among the categories" if name in categories else f"holds {values.dtype}"
                 raise TypeError(f"bounds: column `{name}` {reason}, expected numbers; convert it, or leave it out of bounds")
-            missing = self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
-            bounds = by_column.get(name) if by_column is not None else self.bounds
             if name in categories:
                 table.add_category(name, values, categories[name])
             elif found == "bool" and is_bounded:
@@ -470,6 +488,29 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if found == "object":
                     _refuse_untyped(name, cells(values))
                 table.add_category(name, values, None)
+
+    def _vectors(self, columns: list[tuple[str, Any]]) -> dict[str, list[tuple[str, Any]]]:
+        """The columns of each vector, by its name."""
+        names = list(self.vectors or {})
+        found: dict[str, list[tuple[str, Any]]] = {name: [] for name in names}
+        for column, values in columns:
+            by_prefix = next((name for name in names if name.endswith("*") and _is_part(column, name)), None)
+            if by_prefix is not None:
+                found[by_prefix].append((column, values))
+            elif column in found or kind(values) == "vector":
+                found[column] = [(column, values)]
+        absent = next((name for name in names if not found[name]), None)
+        if absent is not None:
+            raise ValueError(f"vectors: there is no column {absent!r}; there are {[column for column, _ in columns]}")
+        return found
+
+    def _add_vector(self, table: Table, name: str, columns: list[tuple[str, Any]]) -> None:
+        bound = (self.vectors or {}).get(name)
+        has_missing = (self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing) is not None
+        if columns[0][0] == name:
+            table.add_vector(name, columns[0][1], bound, has_missing)
+        else:
+            table.add_vector_of(name, columns, bound, has_missing)
 
     def _add_groups(self, table: Table, features: Any, n_records: int) -> list[tuple[str, str]]:
         groups, bands = dict(self.groups or {}), dict(self.bands or {})
@@ -573,6 +614,11 @@ def _python_names() -> Iterator[None]:
         yield
     except FairDPError as error:
         raise FairDPError(_parameters.renamed(str(error))) from None
+
+
+def _is_part(column: str, name: str) -> bool:
+    """Whether a column is one of those that an entry such as ``x*`` names."""
+    return column.startswith(name[:-1]) and column[len(name) - 1 :].isdecimal()
 
 
 def _weights(sample_weight: Any, n_records: int) -> np.ndarray:
