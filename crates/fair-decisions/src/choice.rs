@@ -12,7 +12,7 @@ use crate::rates::Rates;
 /// between thresholds with nearly the same gap.
 const PRICE: f64 = 0.1;
 /// The least gain, in standard deviations of its noise and of the draw of records.
-const GAIN: f64 = 1.0;
+const GAIN: f64 = 1.5;
 /// Points and distances around them at which many groups are tried to meet.
 const POINTS: usize = 256;
 const DISTANCES: usize = 24;
@@ -93,8 +93,8 @@ pub struct Choice {
 /// `balance` says how the decision weighs classes in the loss that is capped: 0 where every record counts, 1
 /// where every class does, ½ in between.
 ///
-/// Groups of few records keep the common threshold. So do all where the gain is no more than one standard
-/// deviation of noise and of the draw of records.
+/// Groups of few records keep the common threshold. So do all where the gain is no more than one and a half standard
+/// deviations of noise and of the draw of records.
 ///
 /// **Source.** Equalised odds as a pair of rates that all groups can reach: Hardt, Price and Srebro 2016; here
 /// with one threshold for each group, so that the same record always has the same answer.

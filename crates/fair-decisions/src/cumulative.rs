@@ -85,6 +85,11 @@ impl CumulativeCounts {
         Self { n_groups: prefixes.len() / (2 * N_CELLS), noise_std: 0.0, prefixes }
     }
 
+    /// Counts as they are on average, with noise of this standard deviation in what is said of them: for plans.
+    pub fn expected(cells: &ScoreCells, noise_std: f64) -> Self {
+        Self { noise_std, ..Self::exact(cells) }
+    }
+
     /// Checks counts that were read from a file.
     ///
     /// # Errors
@@ -111,6 +116,17 @@ impl CumulativeCounts {
     /// Standard deviation of the noise of encoded counts.
     pub const fn noise_std(&self) -> f64 {
         self.noise_std
+    }
+
+    /// Some groups as one, whose noise is the sum of theirs.
+    #[must_use]
+    pub fn together(&self, groups: &[usize]) -> Self {
+        let mut prefixes = vec![0.0; 2 * N_CELLS];
+        for &group in groups {
+            let own = &self.prefixes[group * 2 * N_CELLS..][..2 * N_CELLS];
+            prefixes.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        Self { n_groups: 1, noise_std: self.noise_std * (groups.len() as f64).sqrt(), prefixes }
     }
 
     /// Standard deviation of the noise of a number of records.

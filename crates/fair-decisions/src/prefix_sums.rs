@@ -7,6 +7,10 @@ use crate::error::DecisionError;
 use crate::grid::N_CELLS;
 use crate::hook;
 
+/// A class has enough records for a threshold of its own group if it has this many standard
+/// deviations of their noise, and this many at all.
+const ENOUGH: f64 = 10.0;
+const FEWEST: f64 = 30.0;
 /// More records would leave the integers of double precision.
 const MOST_RECORDS: f64 = (1_u64 << 33) as f64;
 
@@ -96,6 +100,18 @@ impl PrefixSums {
     /// Standard deviation of the noise of encoded counts, in records.
     pub fn noise_std(&self, noise_multiplier: f64, records_per_unit: u64) -> f64 {
         noise_multiplier * records_per_unit as f64 * hook::column_norm(self.column_norm)
+    }
+
+    /// Records of each class from which a group may have a threshold of its own, at this standard deviation of
+    /// the noise of encoded counts: those of which a tenth is one standard deviation of the noise in their number.
+    pub fn enough_records(&self, noise_std: f64) -> f64 {
+        let last = N_CELLS - 1;
+        (ENOUGH * noise_std * self.covariance(last, last).sqrt()).max(FEWEST)
+    }
+
+    /// The largest standard deviation of the noise of a prefix, over that of the noise of encoded counts.
+    pub fn largest_error(&self) -> f64 {
+        (0..N_CELLS).map(|i| self.covariance(i, i)).fold(0.0, f64::max).sqrt()
     }
 
     /// Releases the prefix sums of blocks of exact counts, `[blocks, cells]`, with noise.

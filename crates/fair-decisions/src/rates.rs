@@ -6,11 +6,6 @@ use crate::grid::{N_EDGES, ScoreGrid};
 use crate::mode::Mode;
 use crate::prefix_sums::PrefixSums;
 
-/// A class has enough records for a threshold of its own group if it has this many standard
-/// deviations of their noise, and this many at all.
-const ENOUGH: f64 = 10.0;
-const FEWEST: f64 = 30.0;
-
 /// A group at every edge.
 #[derive(Debug)]
 struct GroupRates {
@@ -36,7 +31,7 @@ impl Rates {
     /// `balance` is 0 where every record counts in the accuracy, 1 where every class does.
     pub(crate) fn of(sums: &PrefixSums, counts: &CumulativeCounts, balance: f64) -> Self {
         let n_groups = counts.n_groups();
-        let needed = (ENOUGH * counts.total_noise(sums)).max(FEWEST);
+        let needed = sums.enough_records(counts.noise_std());
         let n_of = |group: usize| [0, 1].map(|class| counts.total(group, class).max(0.0));
         let large: Vec<usize> = (0..n_groups).filter(|&group| n_of(group).iter().all(|&n| n >= needed)).collect();
         let all = [0, 1].map(|class| (0..n_groups).map(|group| n_of(group)[class]).sum::<f64>().max(1.0));

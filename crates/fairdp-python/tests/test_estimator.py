@@ -322,8 +322,10 @@ def test_it_is_an_estimator_like_any_other():
 
 
 def test_a_score_takes_the_groups():
-    X, y, sex = people()
-    model = FairDPClassifier(epsilon=4.0, fairness="worst-group", **DECLARED).fit(X, y, sensitive_features=sex)
+    X, y, sex = people(8000)
+    # The young women among the positive are not: rates differ, and another threshold is more accurate.
+    y = y.where((sex == "m") | (X.age > 60), 0)
+    model = FairDPClassifier(epsilon=4.0, fairness="equalized-odds", **DECLARED).fit(X, y, sensitive_features=sex)
     assert model.score(X, y, sensitive_features=sex) == (model.predict(X, sensitive_features=sex) == y).mean()
     with pytest.raises(ValueError, match="`sex`, which is not given; given are `other`"):
         model.score(X, y, sensitive_features={"other": sex})
@@ -364,3 +366,20 @@ def test_declared_values_are_the_ones_that_occur():
         FairDPClassifier(classes="ab").fit(np.zeros((2000, 1)), y)
     with pytest.raises(ValueError, match="bounds of `x0` are 5, expected a pair"):
         FairDPClassifier(bounds={"x0": 5}, classes=[0, 1]).fit(np.zeros((2000, 1)), y)
+
+
+def test_another_notion_of_fairness_costs_nothing():
+    X, y, sex = people()
+    model = FairDPClassifier(4.0, **DECLARED, fairness_options={"smallest": 500}).fit(X, y, sensitive_features=sex)
+    assert [price["mode"] for price in model.price_list_][:2] == ["none", "worst-group"]
+    assert all(price["figures"]["accuracy"]["low"] <= price["figures"]["accuracy"]["high"] for price in model.price_list_)
+    other = model.with_fairness("equalized-odds", max_loss=0.1)
+    assert other.epsilon_ == model.epsilon_ and other.release_["model.safetensors"] == model.release_["model.safetensors"]
+    assert other.statement_["derived_from"]["mode"] == "equalized-odds" and "derived_from" not in model.statement_
+    assert other.predict(X, sensitive_features=sex).shape == y.shape
+    with pytest.raises(ValueError, match="fairness = 'fair': expected one of none"):
+        model.with_fairness("fair")
+    with pytest.raises(FairDPError, match="max_loss = 2"):
+        model.with_fairness("equalized-odds", max_loss=2)
+    with pytest.raises(ValueError, match="fairness_options: 'cap' is unknown, expected some of max_loss"):
+        FairDPClassifier(fairness_options={"cap": 1}).fit(X, y)

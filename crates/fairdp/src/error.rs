@@ -228,6 +228,9 @@ pub enum FairdpError {
     /// A metric is not defined.
     #[error(transparent)]
     Metric(#[from] fair_metrics::MetricError),
+    /// Scores of groups.
+    #[error(transparent)]
+    Decision(#[from] fair_decisions::DecisionError),
 }
 
 /// `Result` with this crate's error.
@@ -283,7 +286,8 @@ impl FairdpError {
                 | AccountingError::Incomplete { .. }
                 | AccountingError::Conflicting { .. },
             )
-            | Self::Train(TrainError::InvalidParameter { .. }) => Exit::Usage,
+            | Self::Train(TrainError::InvalidParameter { .. })
+            | Self::Decision(_) => Exit::Usage,
             Self::Uncovered { .. }
             | Self::NotForThisTable { .. }
             | Self::TooFewRecords { .. }

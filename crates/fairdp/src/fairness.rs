@@ -11,10 +11,12 @@ use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::group_scores::{CalibrationRange, GroupScores};
+use crate::price::{Price, PricePoint};
 use crate::thresholds::Thresholds;
 
 /// Confidence of every interval.
-const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// A rate with its 95 % interval, of sampling and of noise; undefined where its records cannot be
 /// told from noise.
@@ -62,10 +64,19 @@ pub struct GroupRates {
     pub false_positive_rate: Option<Rate>,
     /// Recall of each class.
     pub recall: Vec<Rate>,
+    /// Area under the ROC curve; of two classes only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auc: Option<Rate>,
+    /// Points of the ROC curve, false-positive and true-positive rates, rising; of two classes only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roc: Vec<[f64; 2]>,
+    /// Whether probabilities mean what they say, by range of probability; of two classes only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calibration: Vec<CalibrationRange>,
 }
 
 impl GroupRates {
-    fn of(group: &Group, figures: GroupFigures, classes: &[String]) -> Self {
+    pub(crate) fn of(group: &Group, figures: GroupFigures, classes: &[String]) -> Self {
         Self {
             group: group.clone(),
             records: figures.records,
@@ -76,6 +87,9 @@ impl GroupRates {
             true_positive_rate: figures.true_positive_rate,
             false_positive_rate: figures.false_positive_rate,
             recall: figures.recall,
+            auc: None,
+            roc: Vec::new(),
+            calibration: Vec::new(),
         }
     }
 
@@ -110,7 +124,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    fn of(gap: &Gap, groups: &[Group]) -> Self {
+    pub(crate) fn of(gap: &Gap, groups: &[Group]) -> Self {
         let without_unknown = gap.known.filter(|_| !gap.unknown.is_empty());
         let NoisyRate { value, low, high } = gap.all;
         Self { value, low, high, unknown: at(&gap.unknown, groups), without_unknown }
@@ -119,6 +133,11 @@ impl Difference {
     /// The value and its interval.
     pub const fn rate(&self) -> Rate {
         Rate { value: self.value, low: self.low, high: self.high }
+    }
+
+    /// The figure of all groups, or else of those whose figures are known.
+    pub fn known(&self) -> Rate {
+        self.without_unknown.unwrap_or_else(|| self.rate())
     }
 
     /// The difference in words, numbers as `number` writes them: those that are known, and the
@@ -160,12 +179,46 @@ pub struct FairnessReport {
     pub accuracy_difference: Option<Difference>,
     /// Largest difference of selection rates.
     pub demographic_parity_difference: Option<Difference>,
+    /// Least ratio of selection rates; the four-fifths rule asks for 0.8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demographic_parity_ratio: Option<Difference>,
+    /// Largest difference of true-positive rates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equal_opportunity_difference: Option<Difference>,
     /// The larger of the differences of true-positive and false-positive rates.
     pub equalized_odds_difference: Option<Difference>,
     /// The model answers one class for nearly everyone.
     pub answers_one_class: Option<String>,
     /// Thresholds by group, if the configuration asks for them.
     pub thresholds: Option<Thresholds>,
+    /// The groups of each column, where several columns make the groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ColumnRates>,
+    /// What every notion of fairness would change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub price_list: Vec<Price>,
+    /// Accuracy over the gap of equalised odds, by the loss that is allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub price_curve: Vec<PricePoint>,
+}
+
+/// The groups of one of several columns, each with all records of its intersections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ColumnRates {
+    /// The column.
+    pub column: String,
+    /// Its groups.
+    pub groups: Vec<GroupRates>,
+    /// Groups that may have the lowest balanced accuracy.
+    pub cannot_be_told_from_the_lowest: Vec<Group>,
+    /// Largest difference of selection rates.
+    pub demographic_parity_difference: Option<Difference>,
+    /// Least ratio of selection rates.
+    pub demographic_parity_ratio: Option<Difference>,
+    /// The larger of the differences of true-positive and false-positive rates.
+    pub equalized_odds_difference: Option<Difference>,
 }
 
 impl FairnessReport {
@@ -181,20 +234,36 @@ impl FairnessReport {
             cannot_be_told_from_the_lowest: Vec::new(),
             accuracy_difference: None,
             demographic_parity_difference: None,
+            demographic_parity_ratio: None,
+            equal_opportunity_difference: None,
             equalized_odds_difference: None,
             answers_one_class: None,
             thresholds: None,
+            columns: Vec::new(),
+            price_list: Vec::new(),
+            price_curve: Vec::new(),
         }
     }
 
     pub(crate) fn of(counts: &NoisyCounts, groups: &[Group], classes: &[String]) -> Result<Self> {
-        let figures = NoisyFigures::of(counts, CONFIDENCE)?;
+        Ok(Self::of_figures(NoisyFigures::of(counts, CONFIDENCE)?, counts.noise_std(), groups, classes))
+    }
+
+    /// From cumulative scores, with a threshold of each group at these edges.
+    pub(crate) fn of_scores(scores: &GroupScores<'_>, edges: &[usize], classes: &[String]) -> Result<Self> {
+        let mut report = Self::of_figures(scores.figures(edges)?, scores.noise_std(), scores.groups(), classes);
+        scores.add_curves(&mut report);
+        report.columns = scores.columns(edges, classes)?;
+        Ok(report)
+    }
+
+    fn of_figures(figures: NoisyFigures, noise_std: f64, groups: &[Group], classes: &[String]) -> Self {
         // One group is all records.
         let has_groups = groups.len() > 1;
         let difference = |gap: Gap| has_groups.then(|| Difference::of(&gap, groups));
-        Ok(Self {
+        Self {
             measured: true,
-            noise_std: counts.noise_std(),
+            noise_std,
             confidence: CONFIDENCE,
             classes: classes.to_vec(),
             overall: Some(GroupRates::of(&Group::all(), figures.overall, classes)),
@@ -206,10 +275,15 @@ impl FairnessReport {
                 .collect(),
             accuracy_difference: difference(figures.accuracy_difference),
             demographic_parity_difference: figures.demographic_parity_difference.and_then(difference),
+            demographic_parity_ratio: figures.demographic_parity_ratio.and_then(difference),
+            equal_opportunity_difference: figures.equal_opportunity_difference.and_then(difference),
             equalized_odds_difference: figures.equalized_odds_difference.and_then(difference),
             answers_one_class: figures.answers_one_class.map(|class| classes[class].clone()),
             thresholds: None,
-        })
+            columns: Vec::new(),
+            price_list: Vec::new(),
+            price_curve: Vec::new(),
+        }
     }
 
     /// A sentence on the groups that may be served worst; `None` without groups.
@@ -227,11 +301,11 @@ impl FairnessReport {
 }
 
 /// The items at some positions.
-fn at<T: Clone>(places: &[usize], of: &[T]) -> Vec<T> {
+pub(crate) fn at<T: Clone>(places: &[usize], of: &[T]) -> Vec<T> {
     places.iter().filter_map(|&place| of.get(place)).cloned().collect()
 }
 
-fn listed(groups: &[Group]) -> String {
+pub(crate) fn listed(groups: &[Group]) -> String {
     let names: Vec<String> = groups.iter().map(Group::to_string).collect();
     names.join(", ")
 }
@@ -278,6 +352,22 @@ mod tests {
         let accuracy = report.accuracy_difference.as_ref().unwrap();
         assert_eq!(accuracy.in_words(number), "unknown; without c: 0.07");
         assert_eq!(report.lowest().unwrap(), "balanced accuracy: no group can be told from the lowest");
+    }
+
+    /// Releases of 0.1.0 have no ratios, curves or prices.
+    #[test]
+    fn reports_of_earlier_releases_are_read() {
+        let report = report([symmetric(900.0, 0.9), symmetric(900.0, 0.6)].concat(), &["a", "b"], 3.7);
+        let mut early = serde_json::to_value(&report).unwrap();
+        for new in ["demographic_parity_ratio", "equal_opportunity_difference"] {
+            assert!(early.as_object_mut().unwrap().remove(new).is_some(), "{new}");
+        }
+        for new in ["columns", "price_list", "price_curve"] {
+            assert!(early.get(new).is_none(), "{new}");
+        }
+        let found: FairnessReport = serde_json::from_value(early).unwrap();
+        assert_eq!(found.groups, report.groups);
+        assert_eq!((found.demographic_parity_ratio, found.price_list.len()), (None, 0));
     }
 
     #[test]

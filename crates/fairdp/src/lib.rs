@@ -10,6 +10,7 @@ mod error;
 mod exit;
 mod fairness;
 mod fit;
+mod group_scores;
 #[cfg(test)]
 mod hook;
 mod init;
@@ -20,14 +21,17 @@ mod model;
 mod onnx;
 mod output;
 mod planned;
+mod post_processing;
 mod predict;
 mod predictions;
 mod predictor;
+mod price;
 mod printable;
 mod rank_files;
 mod reasons;
 mod recipe;
 mod release;
+mod scores;
 mod seal;
 mod sgd;
 mod shared_ledger;
@@ -39,23 +43,28 @@ mod unit_means;
 mod verify;
 
 pub use dp_train::{DeviceName, ranks};
+pub use fair_decisions;
 
 pub use account::{Account, Attacks, Release};
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
-pub use fairness::{Difference, FairnessReport, GroupRates, Rate};
+pub use fairness::{ColumnRates, Difference, FairnessReport, GroupRates, Rate};
 pub use fit::{
-    FitOptions, FitPlan, Fitted, PlannedFeatures, Progress, TableSize, fit, fit_table, plan, plan_without_data,
+    FitOptions, FitPlan, Fitted, PlannedFeatures, PlannedWidths, Progress, TableSize, fit, fit_table, plan,
+    plan_without_data,
 };
+pub use group_scores::CalibrationRange;
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{FittedModel, Layer};
 pub use planned::Planned;
+pub use post_processing::{with_fairness, write_with_fairness};
 pub use predict::{PredictOptions, Predicted, predict};
 pub use predictor::Predictor;
+pub use price::{Price, PriceFigures, PricePoint};
 pub use printable::{printable, printable_json};
-pub use statement::{Program, ReleaseStatement, Unit};
+pub use statement::{Derivation, Program, ReleaseStatement, Unit};
 pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify};

@@ -6,13 +6,16 @@ use std::path::Path;
 
 use dp_linear::{Linear, sigmoid, softmax};
 use dp_table::{Encoding, Schema};
+use fair_decisions::Mode;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Decision, Fairness};
+use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::input;
+use crate::scores::{balance, offsets};
+use crate::thresholds::Thresholds;
 
 /// Names of the files of a release that a prediction reads.
 pub(crate) const WEIGHTS: &str = "model.safetensors";
@@ -63,7 +66,7 @@ pub(crate) struct Pipeline {
     /// Shares of the classes, from noisy counts.
     pub(crate) priors: Vec<f64>,
     pub(crate) decision: Decision,
-    pub(crate) fairness: Fairness,
+    pub(crate) fairness: Mode,
     /// Added to the log-probability of each class before the largest is answered: `[classes]`,
     /// or `[groups][classes]`.
     pub(crate) offsets: Vec<Vec<f64>>,
@@ -74,12 +77,7 @@ pub(crate) const PIPELINE_VERSION: u32 = 1;
 impl Pipeline {
     /// Decisions that treat every group alike.
     pub(crate) fn new(schema: Schema, priors: Vec<f64>, decision: Decision) -> Self {
-        let weight = match decision {
-            Decision::Accuracy => 0.0,
-            Decision::Compromise => 0.5,
-            Decision::Balanced => 1.0,
-        };
-        let offsets = priors.iter().map(|prior| -weight * prior.ln()).collect();
+        let offsets = common_offsets(&priors, decision);
         Self {
             version: PIPELINE_VERSION,
             kind: ADDITIVE.into(),
@@ -87,10 +85,20 @@ impl Pipeline {
             schema,
             priors,
             decision,
-            fairness: Fairness::None,
+            fairness: Mode::None,
             offsets: vec![offsets],
         }
     }
+
+    /// The offsets of decisions that treat every group alike.
+    pub(crate) fn common_offsets(&self) -> Vec<f64> {
+        common_offsets(&self.priors, self.decision)
+    }
+}
+
+fn common_offsets(priors: &[f64], decision: Decision) -> Vec<f64> {
+    let weight = balance(decision);
+    priors.iter().map(|prior| -weight * prior.ln()).collect()
 }
 
 impl FittedModel {
@@ -198,8 +206,17 @@ impl FittedModel {
         &self.pipeline
     }
 
-    pub(crate) fn pipeline_mut(&mut self) -> &mut Pipeline {
-        &mut self.pipeline
+    /// Gives groups their thresholds; where none moved, all the common one, as without a mode.
+    pub(crate) fn set_thresholds(&mut self, thresholds: &Thresholds) {
+        let common = self.pipeline.common_offsets();
+        let pipeline = &mut self.pipeline;
+        if thresholds.has_moved() {
+            pipeline.fairness = thresholds.mode;
+            pipeline.offsets = thresholds.by_group.iter().map(|&threshold| offsets(threshold).to_vec()).collect();
+        } else {
+            pipeline.fairness = Mode::None;
+            pipeline.offsets = vec![common];
+        }
     }
 
     /// The encoding of its features.

@@ -7,8 +7,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::card;
 use crate::error::{FairdpError, Result};
+use crate::fairness::FairnessReport;
+use crate::model::{FittedModel, PIPELINE, WEIGHTS};
+use crate::onnx::onnx;
 use crate::output::{self, Readers};
+use crate::scores::{SCORES, ScoresFile};
 use crate::seal::{sealed, sha256};
 use crate::statement::ReleaseStatement;
 
@@ -43,6 +48,41 @@ impl ReleaseFiles {
         self.0.insert(name.to_owned(), bytes.into());
     }
 
+    /// Everything but the statement.
+    pub(crate) fn add_model(
+        &mut self,
+        model: &FittedModel,
+        weights: Vec<u8>,
+        scores: Option<&ScoresFile>,
+        statement: &ReleaseStatement,
+        fairness: &FairnessReport,
+    ) -> Result<()> {
+        self.add(WEIGHTS, weights);
+        self.add("model.onnx", onnx(model));
+        self.add(PIPELINE, json(model.pipeline())?);
+        self.add(FAIRNESS, json(fairness)?);
+        if let Some(scores) = scores {
+            let text = serde_json::to_string(scores);
+            let text = text.map_err(FairdpError::json("a document cannot be written"))?;
+            self.add(SCORES, text + "\n");
+        }
+        self.add("card.html", card::html(model, statement, fairness));
+        Ok(())
+    }
+
+    /// Adds the statement with the digests of all other files, and returns the files.
+    pub(crate) fn with_statement(mut self, mut statement: ReleaseStatement) -> Result<BTreeMap<String, Vec<u8>>> {
+        self.seal(&mut statement)?;
+        Ok(self.0)
+    }
+
+    fn seal(&mut self, statement: &mut ReleaseStatement) -> Result<()> {
+        self.add(STATEMENT_TEXT, statement.markdown());
+        statement.files = self.digests();
+        self.add(STATEMENT, sealed(statement)?);
+        Ok(())
+    }
+
     fn digests(&self) -> BTreeMap<String, String> {
         self.0.iter().map(|(name, bytes)| (name.clone(), sha256(bytes))).collect()
     }
@@ -51,9 +91,7 @@ impl ReleaseFiles {
     /// run. It is put together in the private folder, and nothing is left of it, nor of the ledger,
     /// where it cannot appear.
     pub(crate) fn publish(mut self, folder: &Path, mut statement: ReleaseStatement, account: &Account) -> Result<()> {
-        self.add(STATEMENT_TEXT, statement.markdown());
-        statement.files = self.digests();
-        self.add(STATEMENT, sealed(&statement)?);
+        self.seal(&mut statement)?;
         let ledger = LedgerFile {
             version: 1,
             epsilon: statement.epsilon,
@@ -84,4 +122,10 @@ impl ReleaseFiles {
         fs::create_dir(part).map_err(FairdpError::io("create", part))?;
         self.0.iter().try_for_each(|(name, bytes)| output::write(&part.join(name), bytes, Readers::Default))
     }
+}
+
+/// A document of a release.
+pub(crate) fn json(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(FairdpError::json("a document cannot be written"))
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use dp_accounting::{Certainty, Delta, Mark, MarkedEpsilon, NeighbouringRelation, Scope};
+use fair_decisions::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, Attacks, RELATION, Release};
-use crate::config::UnitRows;
+use crate::config::{CardEntry, UnitRows};
 use crate::error::Result;
 use crate::printable::{printable, rounded_up};
 use crate::subset::Subset;
@@ -81,8 +82,43 @@ pub struct ReleaseStatement {
     pub total_epsilon: Option<f64>,
     /// The program.
     pub program: Program,
+    /// What the card says of the model, as the configuration has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardEntry>,
+    /// The release that this one follows from, where decisions were changed afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_from: Option<Derivation>,
     /// sha256 of every other file of the release.
     pub files: BTreeMap<String, String>,
+}
+
+/// Where a release with other decisions comes from. It costs no privacy: it is a function of that release.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Derivation {
+    /// sha256 of the statement of the release that was fitted.
+    pub fitted: String,
+    /// sha256 of the statement of the release that it was made from; of several in turn the last.
+    pub from: String,
+    /// The notion of fairness of its decisions.
+    pub mode: Mode,
+    /// The loss that was allowed.
+    pub max_loss: f64,
+    /// The gap that is small enough.
+    pub max_gap: f64,
+}
+
+impl Derivation {
+    fn in_words(&self) -> String {
+        let Self { fitted, from, mode, max_loss, max_gap } = self;
+        let whence = if from == fitted { String::new() } else { format!(", by way of {from}") };
+        format!(
+            "changed afterwards to `{}` (max_loss {max_loss}, max_gap {max_gap}), from the released scores alone and at no further \
+             ε; the statement of the release that was fitted has sha256 {fitted}{whence}",
+            mode.name()
+        )
+    }
 }
 
 /// The unit of privacy: records that are protected together.
@@ -148,6 +184,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) sampling: String,
     pub(crate) total_epsilon: Option<f64>,
     pub(crate) program: Program,
+    pub(crate) card: Option<CardEntry>,
 }
 
 impl ReleaseStatement {
@@ -227,6 +264,8 @@ impl ReleaseStatement {
             ],
             total_epsilon: facts.total_epsilon,
             program: facts.program,
+            card: facts.card,
+            derived_from: None,
             files: BTreeMap::new(),
         })
     }
@@ -300,6 +339,9 @@ impl ReleaseStatement {
         item("Settings", self.tuning.clone());
         item("Test figures", self.test_figures.clone());
         item("Noise", self.noise.clone());
+        if let Some(derivation) = &self.derived_from {
+            item("Decisions", derivation.in_words());
+        }
         item("Not covered", self.not_covered.join("; "));
         item("Out of scope", self.out_of_scope.join("; "));
         if let Some(total) = self.total_epsilon {

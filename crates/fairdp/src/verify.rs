@@ -49,9 +49,8 @@ pub struct Verified {
 /// # Errors
 /// [`FairdpError::NotVerified`] with every problem; [`FairdpError::Io`] if there is no release.
 pub fn verify(folder: &Path) -> Result<Verified> {
-    let whole = folder.join(RELEASE);
-    let (release, ledger) =
-        if whole.is_dir() { (whole, Some(folder.join(PRIVATE).join(LEDGER))) } else { (folder.to_path_buf(), None) };
+    let release = release_of(folder);
+    let ledger = (release != folder).then(|| folder.join(PRIVATE).join(LEDGER));
     let path = release.join(STATEMENT);
     let text = input::bytes(&path)?;
     let mut problems = Vec::new();
@@ -81,6 +80,12 @@ pub fn verify(folder: &Path) -> Result<Verified> {
         }
         _ => Err(FairdpError::NotVerified { problems }),
     }
+}
+
+/// The release in a run's folder, or the folder itself.
+pub(crate) fn release_of(folder: &Path) -> PathBuf {
+    let whole = folder.join(RELEASE);
+    if whole.is_dir() { whole } else { folder.to_path_buf() }
 }
 
 /// The model of a release, unless it is not the one of the release's statement. A copy of the

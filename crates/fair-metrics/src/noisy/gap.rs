@@ -93,6 +93,11 @@ pub fn least_ratio(groups: &[Vec<Share>], level: f64) -> Gap {
 }
 
 impl Gap {
+    /// Between this many groups of which nothing is known.
+    pub fn unknown(n_groups: usize) -> Self {
+        Self { all: NoisyRate::UNKNOWN, known: None, unknown: (0..n_groups).collect() }
+    }
+
     /// The difference between this many groups that are known, and some that are not.
     pub(crate) fn of_differences(n_known: usize, between: NoisyRate, unknown: Vec<usize>) -> Self {
         Self::of(n_known, between, unknown, |between| NoisyRate { value: None, high: 1.0, ..between })

@@ -123,7 +123,7 @@ impl Share {
     }
 
     /// Variance of the noise in `(1 − rate)·hits − rate·others`.
-    pub(super) fn noise_at(&self, rate: f64) -> f64 {
+    pub fn noise_at(&self, rate: f64) -> f64 {
         let (hits, others) = (1.0 - rate, rate);
         let variance = self.noise_of_hits * hits * hits + self.noise_of_others * others * others
             - 2.0 * self.noise_covariance * hits * others;

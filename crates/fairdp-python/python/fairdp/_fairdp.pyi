@@ -2,7 +2,7 @@
 as a class.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 from pathlib import Path
 
@@ -356,6 +356,10 @@ class estimator:
     ) -> None: ...
     @staticmethod
     def total_epsilon(events: Sequence[str], delta: float) -> float: ...
+    @staticmethod
+    def with_fairness(
+        release: Mapping[str, bytes], mode: str, max_loss: float, max_gap: float
+    ) -> dict[str, bytes]: ...
     @staticmethod
     def places(declared: Sequence[str], texts: Sequence[str]) -> list[int | None]: ...
     @staticmethod

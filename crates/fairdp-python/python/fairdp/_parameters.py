@@ -17,10 +17,11 @@ from fairdp._values import shown
 
 _CHOICES = {
     "model": ("auto", "additive", "mlp"),
-    "fairness": ("none", "worst-group", "equalized-odds"),
+    "fairness": ("none", "worst-group", "equalized-odds", "equal-opportunity", "demographic-parity"),
     "decision": ("accuracy", "compromise", "balanced"),
 }
 _OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
+_FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest")
 _LEAST_DELTA = 1e-12
 
 # Names of the classifier's parameters in a configuration.
@@ -88,12 +89,20 @@ def check(given: Mapping[str, Any]) -> None:
         raise ValueError(f'missing = {shown(missing)}: expected "indicator", or a mapping from column to number')
     for name, value in (missing or {}).items() if isinstance(missing, Mapping) else ():
         _real(f"missing[{name!r}]", value, "a finite number", math.isfinite)
-    for name in ("categories", "vectors", "groups", "bands", "method_options"):
+    for name in ("categories", "vectors", "groups", "bands", "method_options", "fairness_options"):
         if given[name] is not None and not isinstance(given[name], Mapping):
             raise TypeError(f"{name} = {shown(given[name])}: expected a mapping")
     for name in given["method_options"] or {}:
         if name not in _OPTIONS:
             raise ValueError(f"method_options: {name!r} is unknown, expected some of {', '.join(_OPTIONS)}")
+    for name, value in (given["fairness_options"] or {}).items():
+        if name not in _FAIRNESS_OPTIONS:
+            expected = ", ".join(_FAIRNESS_OPTIONS)
+            raise ValueError(f"fairness_options: {name!r} is unknown, expected some of {expected}")
+        if name == "smallest":
+            _whole('fairness_options["smallest"]', value, 1, 2**53)
+        else:
+            _real(f"fairness_options[{name!r}]", value, "a number from 0 to 1", lambda value: 0 <= value <= 1)
 
 
 def seed(random_state: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import tempfile
@@ -28,6 +29,8 @@ from fairdp._table import Table, is_days, section
 from fairdp._sparse import SparseColumn, matrix_columns
 from fairdp._values import cells, is_missing, kind, shown, text, texts, unmasked
 from fairdp.tables import Release, load, release_files
+
+FairnessMode = Literal["none", "worst-group", "equalized-odds", "equal-opportunity", "demographic-parity"]
 
 __all__ = [
     "CompositionWarning",
@@ -84,9 +87,12 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method, method_options
         ``"auto"``, or a clipping method with ``sampling_rate``, ``steps``, ``learning_rate`` and
         ``settings``.
-    fairness
-        ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``. :meth:`predict`
-        then needs ``sensitive_features``.
+    fairness, fairness_options
+        ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``,
+        ``"equal-opportunity"``, ``"demographic-parity"``, with ``max_loss`` (0.02), ``max_gap`` (0) and
+        ``smallest`` (1,000 records of each class). :meth:`predict` then needs
+        ``sensitive_features``, unless no threshold moved. ``price_list_`` says what each mode
+        would change, and :meth:`with_fairness` changes it.
     decision
         ``"accuracy"`` answers the most probable class, as scikit-learn's checks require of
         ``predict`` beside ``predict_proba``; ``"balanced"`` and ``"compromise"``, the default of the
@@ -154,7 +160,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden: Sequence[int] | None = None,
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
-        fairness: Literal["none", "worst-group", "equalized-odds"] = "none",
+        fairness: FairnessMode = "none",
+        fairness_options: Mapping[str, Any] | None = None,
         decision: Literal["accuracy", "compromise", "balanced"] = "accuracy",
         test_fraction: float = 0.2,
         max_records_per_unit: int | None = None,
@@ -180,6 +187,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.method_options = method_options
         self.fairness = fairness
+        self.fairness_options = fairness_options
         self.decision = decision
         self.test_fraction = test_fraction
         self.max_records_per_unit = max_records_per_unit
@@ -357,6 +365,29 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The page about the model, as HTML; a notebook shows it."""
         self._check_fitted("card_")
         return Card(self.release_["card.html"].decode())
+
+    @property
+    def price_list_(self) -> list[dict[str, Any]]:
+        """What each notion of fairness would change, one entry a mode: thresholds, and accuracy, gaps
+        and ratios on held-out records with intervals. Empty without groups, or with more than two
+        classes.
+        """
+        self._check_fitted("price_list_")
+        return list(self.fairness_.get("price_list", []))
+
+    def with_fairness(self, mode: FairnessMode, *, max_loss: float = 0.02, max_gap: float = 0.0) -> FairDPClassifier:
+        """The same model with the decisions of another notion of fairness, from scores that it has
+        released: at no further ε. Its statement has the digests of both releases.
+        """
+        check_is_fitted(self)
+        _parameters.check({**self.get_params(deep=False), "fairness": mode})
+        other = copy.copy(self)
+        other.fairness, other.fairness_options = mode, {"max_loss": max_loss, "max_gap": max_gap}
+        with _python_names():
+            other.release_ = dict(_rust.with_fairness(self.release_, mode, float(max_loss), float(max_gap)))
+        other.statement_ = json.loads(other.release_["statement.json"])
+        other.fairness_ = json.loads(other.release_["fairness.json"])
+        return other
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the release to a folder that is new or empty, and checks it as ``fairdp verify``
@@ -572,7 +603,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except TypeError as error:
             raise TypeError(f"method_options: {error}") from None
         parts = [
-            section("version = 1", {"accept_uncovered": bool(table.leaks), "fairness": self.fairness}),
+            section("version = 1", {"accept_uncovered": bool(table.leaks), "fairness": self._fairness()}),
             section("[table]", {"files": [], "missing": [""]}),
             label,
             section("[privacy]", {"epsilon": float(self.epsilon), "delta": delta, "total_epsilon": total}),
@@ -583,6 +614,13 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             *table.entries,
         ]
         return "\n".join(part for part in parts if part)
+
+    def _fairness(self) -> str | dict[str, Any]:
+        options = self.fairness_options or {}
+        if not options:
+            return self.fairness
+        whole = {name: int(value) for name, value in options.items() if name == "smallest"}
+        return {"mode": self.fairness, **{name: float(value) for name, value in options.items()}, **whole}
 
     def _threads(self) -> int:
         if self.n_jobs is None:

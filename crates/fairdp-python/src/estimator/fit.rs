@@ -1,12 +1,15 @@
 //! Training on a table in memory.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use dp_accounting::Delta;
+use fairdp::fair_decisions::{Aim, Mode};
 use fairdp::{Account, FitOptions, Release};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use super::columns::{Column, table};
 use crate::errors;
@@ -48,6 +51,22 @@ pub(super) fn total_epsilon(py: Python<'_>, events: Vec<String>, delta: f64) -> 
     let runs = runs.collect::<PyResult<Vec<_>>>()?;
     let delta = Delta::new(delta).map_err(errors::accounting_error)?;
     py.detach(|| Account::epsilon_together(&runs, delta)).map_err(errors::fairdp_error)
+}
+
+/// Another release with the decisions of a mode, from the files of a release by name.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
+pub(super) fn with_fairness<'py>(
+    py: Python<'py>,
+    release: BTreeMap<String, Vec<u8>>,
+    mode: &str,
+    max_loss: f64,
+    max_gap: f64,
+) -> PyResult<BTreeMap<String, Bound<'py, PyBytes>>> {
+    let aim = Mode::find(mode).and_then(|mode| Aim::with_limits(mode, max_loss, max_gap));
+    let aim = aim.map_err(|error| errors::fairdp_error(error.into()))?;
+    let files = py.detach(|| fairdp::with_fairness(&release, &aim)).map_err(errors::fairdp_error)?;
+    Ok(files.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
 }
 
 /// Checks a release, or a run's folder, and returns its statement as JSON.

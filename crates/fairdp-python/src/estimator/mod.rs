@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 #[pymodule]
 pub(crate) mod estimator {
     #[pymodule_export]
-    use super::fit::{fit, total_epsilon, verify};
+    use super::fit::{fit, total_epsilon, verify, with_fairness};
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]

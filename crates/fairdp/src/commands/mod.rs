@@ -18,6 +18,7 @@ use self::progress::ProgressDisplay;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use dp_table::Example;
+use fairdp::fair_decisions::{Aim, Mode};
 use fairdp::{Exit, FairdpError, FitOptions, InitOptions, PredictOptions, printable};
 
 /// Private and fair models of one's own table.
@@ -77,6 +78,24 @@ enum Command {
         /// Machine-readable output.
         #[arg(long)]
         json: bool,
+    },
+    /// Write another release of a run, with the decisions of another notion of fairness: from the scores that were
+    /// released, at no further ε.
+    Fairness {
+        /// The folder of a run, or its release.
+        folder: PathBuf,
+        /// none, worst-group, equalized-odds, equal-opportunity or demographic-parity.
+        #[arg(long)]
+        mode: String,
+        /// The most that accuracy, as the decision weighs classes, and balanced accuracy may each fall by.
+        #[arg(long, default_value_t = 0.02)]
+        max_loss: f64,
+        /// A gap that is small enough.
+        #[arg(long, default_value_t = 0.0)]
+        max_gap: f64,
+        /// The folder to make.
+        #[arg(long)]
+        out: PathBuf,
     },
     /// The methods that a configuration can name, each in one line.
     Methods {
@@ -301,6 +320,12 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Verify { folder, json } => {
             let verified = fairdp::verify(&folder)?;
             summary::verified(&mut out, &verified, json)?;
+        }
+        Command::Fairness { folder, mode, max_loss, max_gap, out: place } => {
+            let aim = Mode::find(&mode).and_then(|mode| Aim::with_limits(mode, max_loss, max_gap));
+            let fairness = fairdp::write_with_fairness(&folder, &aim.map_err(FairdpError::from)?, &place)?;
+            summary::rates(&mut out, &fairness)?;
+            writeln!(out, "release: {} (may leave the house), at no further epsilon", place.join("release").display())?;
         }
         Command::Methods { json } => summary::methods(&mut out, json)?,
         Command::Account(args) => args.answer(&mut out)?,

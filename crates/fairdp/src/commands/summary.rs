@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dp_accounting::audit::Opinion;
 use dp_accounting::{DpEvent, Rounding, decimal};
+use fairdp::fair_decisions::Mode;
 use fairdp::{
     FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, ReleaseStatement, Thresholds, Verified, printable,
     printable_json,
@@ -48,11 +49,35 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     for release in plan.releases.iter().filter(|release| !matches!(release.event, DpEvent::Gaussian { .. })) {
         writeln!(out, "{}: each is {}", printable(&release.purpose), release.event)?;
     }
+    widths(out, plan)?;
     writeln!(
         out,
         "A record is in one part alone, by its table, its number or a keyed hash of its unit: each part may spend the whole \
          budget."
     )
+}
+
+/// How wide what is printed of groups will be: for this ε and number of records, and for half and twice of both.
+fn widths(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
+    let Some(first) = plan.widths.first() else { return Ok(()) };
+    writeln!(
+        out,
+        "half-widths of 95 % intervals in points, of a group with {:.0} test records of each class:",
+        first.records
+    )?;
+    writeln!(out, "{:>10} {:>9} {:>16} {:>10} {:>12}", "epsilon", "records", "true-positives", "AUC", "gap of two")?;
+    for width in &plan.widths {
+        writeln!(
+            out,
+            "{:>10} {:>9.0} {:>16.1} {:>10.1} {:>12.1}",
+            width.epsilon,
+            width.records,
+            100.0 * width.rate,
+            100.0 * width.auc,
+            100.0 * width.gap
+        )?;
+    }
+    Ok(())
 }
 
 /// The features, column by column; neighbours of one kind in one line.
@@ -179,11 +204,44 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     if let Some(lowest) = fairness.lowest() {
         writeln!(out, "{}", printable(&lowest))?;
     }
+    prices(out, fairness)?;
     if let Some(odds) = &fairness.equalized_odds_difference {
         writeln!(out, "equalised odds: difference {}", printable(&odds.in_words(cell)))?;
     }
     if let Some(class) = &fairness.answers_one_class {
         writeln!(out, "WARNING: the model answers `{}` for nearly everyone", printable(class))?;
+    }
+    Ok(())
+}
+
+/// What three notions of fairness would change; the others are in the file.
+fn prices(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
+    let of = |mode: Mode| {
+        let price = fairness.price_list.iter().find(|price| price.mode == mode)?;
+        Some((price, price.figures.as_ref()?))
+    };
+    let Some((_, before)) = of(Mode::None) else { return Ok(()) };
+    let number = |rate: Rate| rate.value.map_or("unknown".into(), |value| format!("{value:.3}"));
+    for mode in [Mode::EqualizedOdds, Mode::DemographicParity, Mode::WorstGroup] {
+        let Some((price, after)) = of(mode) else { continue };
+        let (what, of_before, of_after) = match mode {
+            Mode::WorstGroup => {
+                ("least balanced accuracy", before.least_balanced_accuracy, after.least_balanced_accuracy)
+            }
+            _ => ("gap", before.gap(mode).known(), after.gap(mode).known()),
+        };
+        let name = mode.name();
+        if price.thresholds.kept.is_some() {
+            writeln!(out, "price of {name}: nothing moves, {what} {}", cell(of_before))?;
+        } else {
+            let (accuracy, now) = (number(before.accuracy), number(after.accuracy));
+            writeln!(
+                out,
+                "price of {name}: {what} {} to {}, accuracy {accuracy} to {now}",
+                number(of_before),
+                cell(of_after)
+            )?;
+        }
     }
     Ok(())
 }

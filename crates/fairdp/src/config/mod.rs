@@ -2,6 +2,7 @@
 
 mod columns;
 pub(crate) mod entry_error;
+mod fairness;
 mod kinds;
 mod method;
 pub(crate) mod nearest;
@@ -15,6 +16,7 @@ use dp_linear::Objective;
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
+pub use self::fairness::FairnessEntry;
 pub use self::method::MethodChoice;
 pub use self::tuning::{CandidateEntry, TuningEntry};
 
@@ -39,7 +41,7 @@ pub struct Config {
     pub group_as_input: bool,
     /// Whether, and how, the model is made to treat groups alike.
     #[serde(default)]
-    pub fairness: Fairness,
+    pub fairness: FairnessEntry,
     /// The files.
     pub table: TableEntry,
     /// A table in memory, used instead of the files.
@@ -64,6 +66,8 @@ pub struct Config {
     pub method: MethodChoice,
     /// Models and methods between which the records choose, within the budget.
     pub tuning: Option<TuningEntry>,
+    /// What the card says of the model.
+    pub card: Option<CardEntry>,
     /// Columns whose values are groups; several make their intersections.
     #[serde(default)]
     pub group: Vec<GroupEntry>,
@@ -238,6 +242,23 @@ pub enum UnitTarget {
     EachClass,
 }
 
+/// `[card]`: what the card says of the model, as it is written here.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CardEntry {
+    /// Its name.
+    pub name: Option<String>,
+    /// When it was made.
+    pub date: Option<String>,
+    /// Who answers for it.
+    pub owner: Option<String>,
+    /// What it is for.
+    pub purpose: Option<String>,
+    /// What it is not for.
+    pub limits: Option<String>,
+}
+
 /// `[model]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -287,20 +308,6 @@ pub enum Decision {
     Accuracy,
     /// The class whose probability exceeds its share most: the best mean of the classes' recalls.
     Balanced,
-}
-
-/// How the model is made to treat groups alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Fairness {
-    /// Groups are measured and not acted on.
-    #[default]
-    None,
-    /// Thresholds by group that raise the balanced accuracy of the group where it is least.
-    WorstGroup,
-    /// Thresholds by group that bring their true-positive and false-positive rates together.
-    EqualizedOdds,
 }
 
 fn empty_text() -> Vec<String> {

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use dp_clipping::PresetParams;
 use dp_linear::Objective;
 use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
+use fair_decisions::Mode;
 
 use super::entry_error::EntryError;
 use super::nearest::explain;
 use super::{
-    BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, GroupEntry, LEAST_DELTA,
-    MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
+    BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, GroupEntry, LEAST_DELTA, MethodChoice,
+    Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -21,6 +22,8 @@ use crate::recipe::{Method, Recipe};
 const MOST_GROUPS: usize = 65_534;
 /// Classes: one output of the model each.
 const MOST_CLASSES: usize = 2_048;
+/// Groups whose scores are released.
+const MOST_SCORED: usize = 256;
 /// Counts by group, class and answer.
 const MOST_COUNTS: usize = 1 << 22;
 
@@ -112,8 +115,10 @@ impl Config {
         self.check_vectors()?;
         self.csv(Csv::default()).map(drop)?;
         self.check_counts()?;
-        if self.fairness != Fairness::None && (self.group.is_empty() || self.label.classes.len() != 2) {
-            let message = "fairness: thresholds by group need a [[group]] and two classes";
+        self.fairness.check()?;
+        if self.fairness.mode != Mode::None && (self.group.is_empty() || !self.has_scores()) {
+            let message =
+                format!("fairness: thresholds by group need a [[group]], two classes and at most {MOST_SCORED} groups");
             return Err(EntryError::new("fairness", message));
         }
         let recipe = self.recipe()?;
@@ -279,6 +284,11 @@ impl Config {
     /// The number of groups: of all intersections, where several columns make them.
     pub(crate) fn n_groups(&self) -> usize {
         self.group.iter().map(GroupEntry::n_groups).fold(1, usize::saturating_mul)
+    }
+
+    /// Whether scores are released by group: of two classes, and of no more groups than can be compared.
+    pub(crate) fn has_scores(&self) -> bool {
+        self.label.classes.len() == 2 && self.n_groups() <= MOST_SCORED
     }
 
     /// Answers are counted by group, class and answer: refuses more counts than a table has use

@@ -15,6 +15,7 @@ mod tables;
 mod tests;
 mod texts;
 mod training;
+mod widths;
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -26,6 +27,7 @@ use dp_linear::GaussianBudget;
 use dp_table::{MemoryTable, TableFiles};
 use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
+use fair_decisions::{Mode, PrefixSums};
 
 use self::candidates::{Candidate, Limits};
 pub use self::features::PlannedFeatures;
@@ -33,9 +35,11 @@ use self::features::planned_features;
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
 pub use self::size::TableSize;
+pub use self::widths::PlannedWidths;
+use self::widths::widths;
 use crate::account::Account;
 use crate::bounds;
-use crate::config::{ColumnEntry, Config, ConfigText, Fairness};
+use crate::config::{ColumnEntry, Config, ConfigText};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
@@ -48,8 +52,18 @@ use crate::subset::Subset;
 /// counted once needs little.
 const COUNTS: f64 = 0.005;
 const SQUARES: f64 = 0.03;
-const THRESHOLDS: f64 = 0.05;
 const BOUNDS: f64 = 0.1;
+/// The most that scores of groups take where thresholds follow from them, and where they are for the price
+/// list alone.
+const MOST_FOR_THRESHOLDS: f64 = 1.0 / 3.0;
+const MOST_FOR_PRICES: f64 = 0.1;
+/// The error of a rate that the share of the scores keeps within in 95 % of releases, in a group of the declared
+/// size: two points, of 1.96 standard deviations.
+const ERROR: f64 = 0.02 / 1.96;
+
+/// Purposes of two releases.
+const SCORES: &str = "cumulative scores by group and class";
+const ANSWERS: &str = "answers by group and class";
 
 /// Options of a run. They do not change its releases.
 #[derive(Debug, Clone)]
@@ -135,6 +149,9 @@ pub struct FitPlan {
     pub table: Option<TableSize>,
     /// The features of every column, in order.
     pub features: Vec<PlannedFeatures>,
+    /// How wide the intervals of groups' figures will be, where scores are released: for this ε and declared size
+    /// first, then for half and twice of each.
+    pub widths: Vec<PlannedWidths>,
     candidates: Vec<Candidate>,
 }
 
@@ -153,7 +170,7 @@ impl FitPlan {
         let (epsilon, delta) = (config.privacy.epsilon, config.privacy.delta);
         refuse_delta(delta, n_records)?;
         let budget = GaussianBudget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
-        let thresholds = if config.fairness == Fairness::None { 0.0 } else { THRESHOLDS };
+        let thresholds = share_of_scores(config, budget)?;
         let n_bounds = bounds::private_columns(config).count();
         let bounds = if n_bounds > 0 { BOUNDS } else { 0.0 };
         let mut releases = Vec::new();
@@ -166,7 +183,7 @@ impl FitPlan {
         ]);
         let before = releases.len();
         if thresholds > 0.0 {
-            releases.push(Planned::gaussian(budget, Subset::Training, "scores by group and class", thresholds, 1)?);
+            releases.push(Planned::gaussian(budget, Subset::Training, SCORES, thresholds, 1)?);
         }
         let share = 1.0 - COUNTS - SQUARES - thresholds - bounds;
         let limits = Limits { config, budget, n_records, share, others: &releases };
@@ -184,10 +201,22 @@ impl FitPlan {
             }
         };
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
-            releases.push(Planned::gaussian(budget, Subset::Test, "answers by group and class", 1.0, 1)?);
+            let purpose = if config.has_scores() { SCORES } else { ANSWERS };
+            releases.push(Planned::gaussian(budget, Subset::Test, purpose, 1.0, 1)?);
         }
         let features = planned_features(config)?;
-        Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, features, candidates })
+        let widths = widths(config)?;
+        Ok(Self {
+            epsilon,
+            delta,
+            releases,
+            uncovered,
+            n_training: n_records,
+            table: None,
+            features,
+            widths,
+            candidates,
+        })
     }
 
     /// The mark that ε will have: conditional where constants were read from the records.
@@ -226,11 +255,30 @@ impl FitPlan {
         self.candidates.iter().map(|candidate| (&*candidate.model, &*candidate.method))
     }
 
+    /// The release of scores of a part's records, if there is one.
+    fn scores_of(&self, part: Subset) -> Option<&Planned> {
+        self.releases.iter().find(|release| release.part == part && release.purpose == SCORES)
+    }
+
     /// A release by its purpose.
     fn release(&self, purpose: &str) -> Result<&Planned> {
         let found = self.releases.iter().find(|release| release.purpose == purpose);
         found.ok_or_else(|| FairdpError::Internal(format!("{purpose}: not in the plan")))
     }
+}
+
+/// The share of the scores of training records: as much as keeps the noise in the rates of a group of
+/// the declared size within two points in 95 % of releases, and no more than a cap. It depends on public numbers
+/// alone.
+fn share_of_scores(config: &Config, budget: GaussianBudget) -> Result<f64> {
+    if !config.has_scores() || config.n_groups() < 2 {
+        return Ok(0.0);
+    }
+    let (sums, alone) = (PrefixSums::new(), budget.noise_multiplier(1.0, 1)?.get());
+    let noise = sums.noise_std(alone, config.counted_per_unit()) * sums.largest_error();
+    let wanted = (noise / (ERROR * config.fairness.smallest as f64)).powi(2);
+    let most = if config.fairness.mode == Mode::None { MOST_FOR_PRICES } else { MOST_FOR_THRESHOLDS };
+    Ok(wanted.min(most))
 }
 
 /// Refuses a δ at which a mechanism could publish one of `n_records` records.

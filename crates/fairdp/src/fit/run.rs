@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use dp_linear::Streams as _;
-use dp_linear::of_ranks;
 use dp_table::{EncodedFile, EncodedTable, Schema, TableFiles};
 use dp_train::{Device, DeviceName, NUMERICS, platform};
+use fair_decisions::CumulativeCounts;
+use rand_chacha::ChaCha20Rng;
 use rayon::ThreadPool;
 
 use super::candidates::{Candidate, trials};
@@ -19,28 +20,29 @@ use super::search::search;
 use super::tables::{TableSubset, Tables, can_share};
 use super::texts;
 use super::training::{Continuation, Trained, Training};
-use super::{FitOptions, FitPlan, Fitted, edges_of};
+use super::{ANSWERS, FitOptions, FitPlan, Fitted, edges_of};
 use crate::account::Account;
 use crate::bounds;
-use crate::card;
-use crate::config::{Config, ConfigText, Fairness, TuningEntry};
+use crate::config::{Config, ConfigText, TuningEntry};
 use crate::diagnostics::{Answers, Diagnostics};
 use crate::error::{FairdpError, Result};
 use crate::exit::Exit;
 use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
 use crate::key::NoiseKey;
-use crate::model::{FittedModel, PIPELINE, Pipeline, WEIGHTS};
-use crate::onnx::onnx;
+use crate::model::{FittedModel, Pipeline};
 use crate::output::{self, Readers};
+use crate::planned::Planned;
+use crate::post_processing;
 use crate::rank_files::RankFiles;
-use crate::release::{FAIRNESS, ReleaseFiles};
+use crate::release::{ReleaseFiles, json};
+use crate::scores::{self, ScoresFile};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::statement::{Facts, Program, ReleaseStatement};
 use crate::subset::Subset;
 use crate::subsets::{Division, HeldOutShares, feature_facts};
-use crate::thresholds::{Edges, Scores, Thresholds, offsets};
+use crate::thresholds::chosen;
 
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 1_024;
@@ -130,14 +132,13 @@ fn run(
 
     let training = run.training(&plan, &tables, &schema, device);
     let (mut model, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, &mut journal)?;
-    let thresholds = run.choose_thresholds(&mut model, &plan, &tables, &key, &mut journal)?;
+    let mut scores = run.choose_thresholds(&mut model, &plan, &tables, &key, &mut journal)?;
     let measured = if plan.has_test() { tables.test() } else { tables.training() };
     if plan.has_test() {
         journal.stage("testing")?;
     }
     let answers = measured.answers(&model)?;
-    let mut fairness = run.fairness(&model, &answers, &plan, &key)?;
-    fairness.thresholds = thresholds;
+    let fairness = run.fairness(&model, (&tables, &answers), scores.as_mut(), &plan, &key)?;
     let mut diagnostics = tables.diagnostics(&model, &answers, plan.has_test())?;
     (diagnostics.test_table, diagnostics.remarks) = (tables.test_counts.clone(), remarks);
     if options.reference {
@@ -150,7 +151,7 @@ fn run(
     options.ranks.agree("the model", sha256(&weights).as_bytes())?;
     let fitted = Fitted { statement, fairness, diagnostics };
     if options.ranks.rank() == 0 {
-        run.publish(&model, weights, &fitted, &account, &mut journal)?;
+        run.publish((&model, weights), scores.as_ref(), &fitted, &account, &mut journal)?;
     }
     Ok(fitted)
 }
@@ -292,8 +293,8 @@ impl Run<'_> {
         FittedModel::new(Pipeline::new(schema, trained.priors, self.config().model.decision), trained.layers)
     }
 
-    /// Gives a model thresholds by group, from noisy counts of its scores, where these are asked
-    /// for.
+    /// Releases the scores of training records by group, and gives a model thresholds from them where these are
+    /// asked for.
     fn choose_thresholds(
         &self,
         model: &mut FittedModel,
@@ -301,46 +302,54 @@ impl Run<'_> {
         tables: &Tables,
         key: &NoiseKey,
         journal: &mut Journal<'_>,
-    ) -> Result<Option<Thresholds>> {
-        let mode = self.config().fairness;
-        if mode == Fairness::None {
+    ) -> Result<Option<ScoresFile>> {
+        if !self.config().has_scores() {
             return Ok(None);
         }
-        journal.stage("choosing thresholds")?;
-        let planned = plan.release("scores by group and class")?;
-        let groups = model.encoding().groups().to_vec();
-        let common = &model.pipeline().offsets[0];
-        let edges = Edges::around(common[0] - common[1]);
-        let training = tables.training();
-        let counts = of_ranks(training.scores_here(model, &edges), training.ranks())?;
-        let mut rng = key.stream("scores", 0);
-        let records_per_unit = self.config().counted_per_unit();
-        let scores = Scores::release(counts, planned.noise_multiplier, records_per_unit, &mut rng);
-        let chosen = scores.choose(mode, &edges, &groups, model.classes());
-        model.pipeline_mut().fairness = mode;
-        model.pipeline_mut().offsets = chosen.by_group.iter().map(|&edge| offsets(edge).to_vec()).collect();
-        Ok(Some(chosen))
+        let mut scores = ScoresFile::of(model);
+        if let Some(planned) = plan.scores_of(Subset::Training) {
+            journal.stage("releasing scores")?;
+            let cells = tables.training().scores(model, &scores.grid())?;
+            let counts = self.release_scores(planned, cells, &mut key.stream("scores", 0))?;
+            let (aim, decision) = (self.config().fairness.aim()?, self.config().model.decision);
+            let (_, thresholds) = chosen(&scores, &counts, &aim, decision, model.encoding().groups(), model.classes());
+            model.set_thresholds(&thresholds);
+            scores.training = Some(counts);
+        }
+        Ok(Some(scores))
     }
 
-    /// Rates by group from noisy counts of the answers on test records, if there are any.
+    fn release_scores(&self, planned: &Planned, cells: Vec<f64>, rng: &mut ChaCha20Rng) -> Result<CumulativeCounts> {
+        scores::release(cells, planned.noise_multiplier, self.config().counted_per_unit(), rng)
+    }
+
+    /// Figures by group from counts of test records, if there are any, and the price list.
     fn fairness(
         &self,
         model: &FittedModel,
-        answers: &Answers,
+        (tables, answers): (&Tables, &Answers),
+        scores: Option<&mut ScoresFile>,
         plan: &FitPlan,
         key: &NoiseKey,
     ) -> Result<FairnessReport> {
         let (groups, classes) = (model.encoding().groups(), model.classes());
-        if !plan.has_test() {
-            return Ok(FairnessReport::unmeasured(classes));
+        let Some(scores) = scores else {
+            if !plan.has_test() {
+                return Ok(FairnessReport::unmeasured(classes));
+            }
+            let planned = plan.release(ANSWERS)?;
+            let shape = (groups.len(), classes.len());
+            let mut rng = key.stream("answers", 0);
+            let exact = answers.counts(shape.0, shape.1);
+            let records_per_unit = self.config().counted_per_unit();
+            let counts = release_counts(exact, shape, planned.noise_multiplier, records_per_unit, &mut rng)?;
+            return FairnessReport::of(&counts, groups, classes);
+        };
+        if let Some(planned) = plan.scores_of(Subset::Test) {
+            let cells = tables.test().scores(model, &scores.grid())?;
+            scores.test = Some(self.release_scores(planned, cells, &mut key.stream("test scores", 0))?);
         }
-        let planned = plan.release("answers by group and class")?;
-        let shape = (groups.len(), classes.len());
-        let mut rng = key.stream("answers", 0);
-        let exact = answers.counts(shape.0, shape.1);
-        let records_per_unit = self.config().counted_per_unit();
-        let counts = release_counts(exact, shape, planned.noise_multiplier, records_per_unit, &mut rng)?;
-        FairnessReport::of(&counts, groups, classes)
+        post_processing::report(scores, &self.config().fairness.aim()?, model)
     }
 
     /// Exact figures of a model that is trained without privacy, for comparison.
@@ -391,25 +400,22 @@ impl Run<'_> {
             sampling: texts::sampling(plan),
             total_epsilon,
             program,
+            card: config.card.clone(),
         })
     }
 
     /// Writes the private files, then the release.
     fn publish(
         &self,
-        model: &FittedModel,
-        weights: Vec<u8>,
+        (model, weights): (&FittedModel, Vec<u8>),
+        scores: Option<&ScoresFile>,
         fitted: &Fitted,
         account: &Account,
         journal: &mut Journal<'_>,
     ) -> Result<()> {
         let Fitted { statement, fairness, diagnostics } = fitted;
         let mut files = ReleaseFiles::default();
-        files.add(WEIGHTS, weights);
-        files.add("model.onnx", onnx(model));
-        files.add(PIPELINE, json(model.pipeline())?);
-        files.add(FAIRNESS, json(fairness)?);
-        files.add("card.html", card::html(model, statement, fairness));
+        files.add_model(model, weights, scores, statement, fairness)?;
         let write = |name: &str, text: &str| output::write(&self.private.join(name), text.as_bytes(), Readers::Owner);
         write("diagnostics.json", &json(diagnostics)?)?;
         write("config.toml", self.document.text)?;
@@ -451,9 +457,4 @@ fn program(path: Option<&Path>) -> Result<Program> {
     };
     let bytes = input::bytes(&path)?;
     Ok(Program { version: env!("CARGO_PKG_VERSION").into(), sha256: sha256(&bytes) })
-}
-
-fn json(value: &impl serde::Serialize) -> Result<String> {
-    let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(FairdpError::json("a document cannot be written"))
 }

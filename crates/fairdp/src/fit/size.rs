@@ -3,10 +3,10 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
-use super::{FitPlan, refuse_delta};
-use crate::config::{Config, Fairness, TuningEntry, UnitRows};
+use super::{FitPlan, SCORES, refuse_delta};
+use crate::config::{Config, TuningEntry, UnitRows};
 use crate::error::{FairdpError, Result};
-use crate::thresholds::least_records;
+use fair_decisions::{Mode, PrefixSums};
 
 /// Noise in a logit, in standard deviations of a typical one, beyond which a model would say
 /// nothing.
@@ -49,7 +49,7 @@ impl TableSize {
     pub(super) fn check(&self, config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         refuse_delta(plan.delta, self.records.max(self.test_records.unwrap_or(0)))?;
         self.refuse_drowned(config, path, plan)?;
-        if config.fairness == Fairness::None { Ok(()) } else { Self::refuse_short(config, path, plan) }
+        if config.fairness.mode == Mode::None { Ok(()) } else { Self::refuse_short(config, path, plan) }
     }
 
     /// Refuses a run whose model would be noise, with remedies.
@@ -82,8 +82,10 @@ impl TableSize {
     /// Refuses thresholds by group if no group could have its own threshold, with remedies.
     fn refuse_short(config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         let least = |plan: &FitPlan| -> Result<usize> {
-            let planned = plan.release("scores by group and class")?;
-            Ok(least_records(planned.noise_multiplier, config.counted_per_unit()))
+            let (sums, planned) = (PrefixSums::new(), plan.release(SCORES)?);
+            let std = sums.noise_std(planned.noise_multiplier.get(), config.counted_per_unit());
+            // Two groups of two classes.
+            Ok((4.0 * sums.enough_records(std)).ceil() as usize)
         };
         let (needed, n) = (least(plan)?, plan.n_training);
         if n >= needed {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dp_linear::RowSource as _;
+use dp_linear::{RowSource as _, of_ranks};
 use dp_table::{EncodedFile, EncodedTable, Schema, TableCounts};
 use dp_train::ranks::{Alone, Collective, held_by};
 
@@ -17,8 +17,9 @@ use crate::key::NoiseBinding;
 use crate::model::FittedModel;
 use crate::rank_files::RankFiles;
 use crate::recipe::{Method, Recipe};
+use crate::scores::cell;
 use crate::subsets::{Division, HeldTable, RowList, SubsetRows, not_in, split, within_most};
-use crate::thresholds::{Edges, ScoreCounts};
+use fair_decisions::{ScoreCells, ScoreGrid};
 
 /// Whether each rank needs its own records alone. Trials are made side by side, each on all
 /// records; so is a network without privacy, whose sums depend on how they are split; a table that
@@ -227,20 +228,17 @@ impl<'a> TableSubset<'a> {
         answers
     }
 
-    /// Counts of this rank's records by group, class and bin of the score.
-    pub(super) fn scores_here(&self, model: &FittedModel, edges: &Edges) -> Vec<f64> {
-        let mut counts = ScoreCounts::new(edges, model.encoding().groups().len());
-        self.visit_here(model, &mut |group, label, probabilities| counts.add(group as usize, label, probabilities));
-        counts.values
+    /// Counts of all ranks' records by group, class and cell of the score.
+    pub(super) fn scores(&self, model: &FittedModel, grid: &ScoreGrid) -> Result<Vec<f64>> {
+        let mut cells = ScoreCells::new(model.encoding().groups().len());
+        self.visit_here(model, &mut |group, label, probabilities| {
+            cells.add(group as usize, label, cell(grid, probabilities));
+        });
+        Ok(of_ranks(cells.into_values(), self.source.ranks())?)
     }
 
     /// A model's answers for all records, in the order of the table, on every rank.
     pub(super) fn answers(&self, model: &FittedModel) -> Result<Answers> {
         self.answers_here(model).of_ranks(self.source.ranks())
-    }
-
-    /// The ranks that hold the records together.
-    pub(super) fn ranks(&self) -> &dyn Collective {
-        self.source.ranks()
     }
 }

@@ -65,8 +65,13 @@ pub(super) fn test_figures(fairness: &FairnessReport) -> String {
         return "none: all records were trained on".into();
     }
     let lowest = fairness.lowest().map_or(String::new(), |lowest| format!("; {lowest}"));
+    let counts = if fairness.price_curve.is_empty() && fairness.groups.iter().all(|group| group.auc.is_none()) {
+        "counts by group, class and answer"
+    } else {
+        "cumulative counts by group, class and score"
+    };
     format!(
-        "from counts by group, class and answer on records that were not trained on, each with Gaussian noise of standard \
+        "from {counts} on records that were not trained on, each number of records with Gaussian noise of standard \
          deviation {:.2}; a record is in one part alone, so ε is the largest of the parts'{lowest}",
         fairness.noise_std
     )

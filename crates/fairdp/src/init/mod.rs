@@ -144,7 +144,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         options.accept_uncovered
     );
     let _ = writeln!(text, "group_as_input = {}  # whether columns of groups may be inputs", options.group_as_input);
-    text.push_str("fairness = \"none\"  # or \"worst-group\", \"equalized-odds\": thresholds by group, paid for\n");
+    text.push_str("fairness = \"none\"  # or \"worst-group\", \"equalized-odds\", \"equal-opportunity\", \"demographic-parity\"\n");
 
     let paths = tables.iter().map(|table| absolute(table)).collect::<Result<Vec<String>>>()?;
     let _ = writeln!(text, "\n[table]\nfiles = {}", list(&paths));

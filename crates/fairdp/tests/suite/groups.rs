@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::program::{done, json, program, text};
 
 /// Writes a table and a configuration whose entries are declared public.
-fn declare(folder: &Path, header: &str, rows: &[String], group: &str, change: impl Fn(String) -> String) {
+pub(crate) fn declare(folder: &Path, header: &str, rows: &[String], group: &str, change: impl Fn(String) -> String) {
     fs::write(folder.join("table.csv"), format!("{header}\n{}\n", rows.join("\n"))).unwrap();
     let config = done(folder, &["init", "table.csv", "--label", "y", "--group", group]);
     fs::write(folder.join("fairdp.toml"), change(config.replace("from = \"data\"", "public = true"))).unwrap();

@@ -121,12 +121,13 @@ fn a_plan_refuses_what_the_fit_refuses() {
     fs::write(here.join("bad.csv"), table.replacen('\n', "\nx,", 1)).unwrap();
     fs::write(here.join("header.csv"), table.lines().next().unwrap().to_owned() + "\n").unwrap();
     done(here, &["fit", "fairdp.toml", "--out", "first", "--ledger", "shared.json", "-q"]);
+    let thresholds = "fairness = { mode = \"worst-group\", smallest = 10000 }";
     let other_table = |name: &str| declared.replace("table.csv", name);
     let cases: [(&str, String, &[&str], i32); 15] = [
         ("uncovered", declared.replace("public = true", "from = \"data\""), &[], 3),
         ("a δ of one over n", declared.replace("delta = 1e-5", "delta = 1e-3"), &[], 3),
         ("too little ε", declared.replace("epsilon = 1", "epsilon = 0.001"), &[], 3),
-        ("thresholds", declared.replace("fairness = \"none\"", "fairness = \"worst-group\""), &[], 3),
+        ("thresholds", declared.replace("fairness = \"none\"", thresholds), &[], 3),
         ("a row that does not fit", other_table("bad.csv"), &[], 1),
         ("the same with bounds to release", private_bounds(&other_table("bad.csv")), &[], 1),
         ("no rows", other_table("header.csv"), &[], 1),

@@ -93,6 +93,7 @@ fn one_changed_byte_is_named() {
         "release/statement.json",
         "release/statement.md",
         "release/fairness.json",
+        "release/scores.json",
         "release/card.html",
         "private/ledger.json",
     ];
@@ -176,11 +177,64 @@ fn thresholds_by_group_are_paid_for_and_used_in_prediction() {
     assert!(statement["epsilon"].as_f64().unwrap() <= 1.0);
     let purposes: Vec<&str> =
         statement["events"].as_array().unwrap().iter().map(|event| event["purpose"].as_str().unwrap()).collect();
-    assert!(purposes.contains(&"scores by group and class"), "{purposes:?}");
+    assert!(purposes.contains(&"cumulative scores by group and class"), "{purposes:?}");
     let fairness = json(here.join("run/release/fairness.json"));
     assert_eq!(fairness["thresholds"]["by_group"].as_array().unwrap().len(), 4);
     done(here, &["predict", "run", "table.csv", "--out", "p.csv"]);
     done(here, &["verify", "run"]);
+}
+
+/// Another release from the scores of the first: the same weights and ε, other decisions, and both digests.
+#[test]
+fn another_notion_of_fairness_costs_nothing() {
+    // Groups of 3,000 records each, in one of which scores are lower.
+    let rows: Vec<String> = (0..12_000)
+        .map(|i| {
+            let (sex, place) = (["f", "m"][i % 2], (i / 2 * 37) % 100);
+            let positive = (i / 200 * 61 + i / 2 * 13) % 100 < place;
+            let x = if sex == "f" { place / 2 } else { place };
+            format!("{x},{sex},{}", u8::from(positive))
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    crate::groups::declare(here, "x,sex,y", &rows, "sex", |config| config.replace("other = true", "other = false"));
+    let summary = done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
+    assert_eq!(summary.lines().filter(|line| line.starts_with("price of ")).count(), 3, "{summary}");
+    let fairness = json(here.join("run/release/fairness.json"));
+    assert!(fairness["thresholds"].is_null() && fairness["price_list"].as_array().unwrap().len() == 5);
+    assert!(fairness["groups"][0]["auc"]["value"].as_f64().unwrap() > 0.6, "{fairness}");
+    assert_eq!(json(here.join("run/release/pipeline.json"))["offsets"].as_array().unwrap().len(), 1);
+
+    let change = |from: &str, mode: &str, out: &str| {
+        done(here, &["fairness", from, "--mode", mode, "--max-loss", "0.05", "--out", out])
+    };
+    change("run", "equalized-odds", "odds");
+    done(here, &["verify", "odds"]);
+    done(here, &["verify", "odds/release"]);
+    let [run, odds] = ["run", "odds"].map(|out| json(here.join(out).join("release/statement.json")));
+    assert_eq!((&run["epsilon"], &run["events"]), (&odds["epsilon"], &odds["events"]));
+    assert_eq!(run["files"]["model.safetensors"], odds["files"]["model.safetensors"]);
+    let digest = &json(here.join("run/private/ledger.json"))["release"]["statement.json"];
+    assert_eq!((&odds["derived_from"]["fitted"], &odds["derived_from"]["from"]), (digest, digest));
+    let gap = |out: &str| {
+        let fairness = json(here.join(out).join("release/fairness.json"));
+        fairness["equalized_odds_difference"]["value"].as_f64().unwrap()
+    };
+    assert!(gap("odds") < gap("run") - 0.1, "{} {}", gap("odds"), gap("run"));
+    let listed = fairness["price_list"][2]["thresholds"]["by_group"].clone();
+    assert!(listed.as_array().unwrap().len() == 2);
+
+    // Back again: the decisions of the fit, and the group is not needed.
+    change("odds", "none", "back");
+    let [first, back] = ["run", "back"].map(|out| json(here.join(out).join("release/pipeline.json")));
+    assert_eq!(first, back);
+    assert_eq!(json(here.join("back/release/statement.json"))["derived_from"]["fitted"], *digest);
+    fs::write(here.join("x.csv"), "x\n3\n60\n").unwrap();
+    done(here, &["predict", "back", "x.csv", "--out", "p.csv"]);
+    assert_eq!(refused(here, &["predict", "odds", "x.csv", "--out", "p.csv"]).0, 1);
+    assert_eq!(refused(here, &["fairness", "run", "--mode", "fair", "--out", "other"]).0, 2);
+    assert_eq!(refused(here, &["fairness", "run", "--mode", "none", "--out", "odds"]).0, 3);
 }
 
 /// Bounds within the budget, and a second fit beyond the cap of the ledger that both share.

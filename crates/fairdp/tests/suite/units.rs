@@ -204,7 +204,9 @@ fn a_ledger_is_for_one_unit() {
 
 #[test]
 fn thresholds_on_a_short_table_are_refused_with_what_would_do() {
-    let folder = declared(1_500, |config| config.replace("fairness = \"none\"", "fairness = \"equalized-odds\""));
+    let folder = declared(1_500, |config| {
+        config.replace("fairness = \"none\"", "fairness = { mode = \"equalized-odds\", smallest = 10000 }")
+    });
     let (code, message) = refused(folder.path(), &["fit", "fairdp.toml", "--out", "run", "-q"]);
     assert_eq!(code, 3, "{message}");
     assert!(message.contains("training records are too few for thresholds by group at ε = 1"), "{message}");

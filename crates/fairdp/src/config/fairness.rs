@@ -1,0 +1,133 @@
+//! `fairness`: what is done for groups, a mode alone or a table.
+
+use std::fmt;
+
+use fair_decisions::{Aim, Mode};
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::entry_error::EntryError;
+
+/// `fairness = "mode"`, or `[fairness]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct FairnessEntry {
+    /// Whether, and how, the model is made to treat groups alike.
+    pub mode: Mode,
+    /// The most that accuracy, as `decision` asks for it, and balanced accuracy may each fall by.
+    pub max_loss: f64,
+    /// A gap that is small enough.
+    pub max_gap: f64,
+    /// Records of each class of the smallest group that thresholds and figures are meant for: the share of the
+    /// budget follows from it.
+    pub smallest: u64,
+}
+
+impl Default for FairnessEntry {
+    fn default() -> Self {
+        Self::of(Mode::None)
+    }
+}
+
+/// The keys of `[fairness]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FairnessTable {
+    mode: Mode,
+    max_loss: Option<f64>,
+    max_gap: Option<f64>,
+    smallest: Option<u64>,
+}
+
+impl FairnessEntry {
+    const fn of(mode: Mode) -> Self {
+        let Aim { max_loss, max_gap, .. } = Aim::of(mode);
+        Self { mode, max_loss, max_gap, smallest: 1_000 }
+    }
+
+    /// What is asked of thresholds.
+    pub(crate) fn aim(&self) -> Result<Aim, fair_decisions::DecisionError> {
+        Aim::with_limits(self.mode, self.max_loss, self.max_gap)
+    }
+
+    pub(super) fn check(&self) -> Result<(), EntryError> {
+        if let Err(error) = self.aim() {
+            return Err(EntryError::new("fairness", format!("fairness.{error}")));
+        }
+        if self.smallest == 0 {
+            return Err(EntryError::value("fairness.smallest", 0, "at least 1"));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for FairnessEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ModeOrTable)
+    }
+}
+
+struct ModeOrTable;
+
+impl<'de> Visitor<'de> for ModeOrTable {
+    type Value = FairnessEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a mode, or a table with `mode`")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<FairnessEntry, E> {
+        Mode::deserialize(StrDeserializer::new(text)).map(FairnessEntry::of)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FairnessEntry, A::Error> {
+        let table = FairnessTable::deserialize(MapAccessDeserializer::new(map))?;
+        let usual = FairnessEntry::of(table.mode);
+        Ok(FairnessEntry {
+            max_loss: table.max_loss.unwrap_or(usual.max_loss),
+            max_gap: table.max_gap.unwrap_or(usual.max_gap),
+            smallest: table.smallest.unwrap_or(usual.smallest),
+            ..usual
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::Config;
+
+    const CONFIG: &str = "version = 1\nFAIRNESS[table]\nfiles = [\"t.csv\"]\n\
+        [label]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n[privacy]\nepsilon = 1\ndelta = 1e-5\n\
+        [[group]]\ncolumn = \"g\"\nvalues = [\"a\", \"b\"]\n\
+        [[column]]\nname = \"x\"\nkind = \"number\"\nlow = 0\nhigh = 1\n";
+
+    fn read(fairness: &str) -> Result<super::FairnessEntry, String> {
+        let text = CONFIG.replace("FAIRNESS", fairness);
+        Config::from_toml(&text, Path::new("c.toml")).map(|config| config.fairness).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_mode_alone_and_a_table_are_read() {
+        let entry = read("fairness = \"equal-opportunity\"\n").unwrap();
+        assert_eq!((entry.mode.name(), entry.max_loss, entry.max_gap), ("equal-opportunity", 0.02, 0.0));
+        let entry = read("fairness = { mode = \"equalized-odds\", max_gap = 0.05, smallest = 500 }\n").unwrap();
+        assert_eq!((entry.max_loss, entry.max_gap, entry.smallest), (0.02, 0.05, 500));
+        assert_eq!(read("").unwrap(), super::FairnessEntry::default());
+    }
+
+    #[test]
+    fn refusals_name_what_is_wrong() {
+        for (text, named) in [
+            ("fairness = \"fair\"\n", "c.toml:2: fairness: unknown name `fair`"),
+            ("fairness = { mode = \"none\", max_los = 1 }\n", "max_loss"),
+            ("fairness = { mode = \"worst-group\", max_loss = 2 }\n", "fairness.max_loss = 2: expected 0 to 1"),
+            ("fairness = { mode = \"worst-group\", smallest = 0 }\n", "fairness.smallest = 0: expected at least 1"),
+        ] {
+            let message = read(text).unwrap_err();
+            assert!(message.contains(named), "{message}");
+        }
+    }
+}
