@@ -26,8 +26,8 @@ const MARGIN: f64 = 1.0 / (1_u64 << 30) as f64;
 pub struct State {
     /// Steps taken.
     pub step: u64,
-    parameters: Vec<f64>,
-    before: Vec<f64>,
+    pub(crate) parameters: Vec<f64>,
+    pub(crate) before: Vec<f64>,
     sum: Vec<f64>,
 }
 
@@ -39,6 +39,13 @@ impl std::fmt::Debug for State {
 }
 
 impl State {
+    /// The first state of a run, or the one that it is continued from.
+    pub(crate) fn begin(saved: Option<Self>, n_parameters: usize, n_steps: u64) -> Result<Self> {
+        let zeros = || vec![0.0; n_parameters];
+        let first = || Ok(Self { step: 0, parameters: zeros(), before: zeros(), sum: zeros() });
+        saved.map_or_else(first, |state| state.checked(n_parameters, n_steps))
+    }
+
     /// Refuses where another run was.
     fn checked(self, n_parameters: usize, n_steps: u64) -> Result<Self> {
         let lengths = [&self.parameters, &self.before, &self.sum].map(Vec::len);
@@ -115,7 +122,7 @@ fn weighing(objective: Objective, priors: &[f64], total: f64) -> (Vec<f64>, Vec<
 }
 
 /// Logits of a model that answers these shares.
-fn logits(priors: &[f64]) -> Vec<f64> {
+pub(crate) fn logits(priors: &[f64]) -> Vec<f64> {
     match priors {
         [negative, positive] => vec![(positive / negative).ln()],
         _ => priors.iter().map(|prior| prior.ln()).collect(),
@@ -146,10 +153,7 @@ pub(crate) fn descend<E: From<LinearError>>(
         Pace::of(std / (settings.steps as f64).sqrt() / total, total, width, &shares, facts);
 
     let size = n_outputs * width;
-    let mut state = match saved {
-        Some(state) => state.checked(size, settings.steps)?,
-        None => State { step: 0, parameters: vec![0.0; size], before: vec![0.0; size], sum: vec![0.0; size] },
-    };
+    let mut state = State::begin(saved, size, settings.steps)?;
     while state.step < settings.steps {
         let ahead: Vec<f64> =
             state.parameters.iter().zip(&state.before).map(|(now, before)| now + momentum * (now - before)).collect();
@@ -217,7 +221,7 @@ impl Descent<'_> {
 }
 
 /// Logits become probabilities less the label.
-fn residuals(logits: &mut [f64], label: usize) {
+pub(crate) fn residuals(logits: &mut [f64], label: usize) {
     if let [logit] = logits {
         let target = if label == 1 { 1.0 } else { 0.0 };
         *logit = sigmoid(*logit) - target;

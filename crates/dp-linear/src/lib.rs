@@ -3,6 +3,7 @@
 
 mod budget;
 mod class_counts;
+mod conditioned;
 pub mod conditioning;
 mod descent;
 mod error;
@@ -31,6 +32,7 @@ pub use rand_chacha;
 
 pub use budget::GaussianBudget;
 pub use class_counts::ClassCounts;
+pub use conditioned::{ConditionedSettings, ReleasedBlock, WhitenedBlocks};
 pub use descent::{Pace, State, sigmoid, softmax};
 pub use error::{LinearError, Result};
 pub use exact::{of_ranks, sum_rows};
@@ -41,7 +43,7 @@ pub use rows::{BLOCK, RowSource, SparseBlock, SparseRow, unit_rows};
 pub use scales::{FeatureFacts, Scales};
 pub use search::Trial;
 pub use settings::{Objective, Settings, Streams};
-pub use solver::{Prepared, prepare, steps_for, train};
+pub use solver::{Prepared, Priors, class_priors, prepare, steps_for, train};
 
 /// A page of the book, whose examples are tests of this crate.
 #[cfg(doctest)]

@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::class_counts::{ClassCounts, count_labels};
 use crate::error::{LinearError, Result};
+use crate::exact::sum_rows;
+use crate::linear::Linear;
 use crate::release::record;
+use crate::rows::RowSource;
+use crate::settings::Streams;
 
 /// How biases are found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -77,15 +81,60 @@ impl RecallBiases {
         if !(0.0..=1.0).contains(&config.share) {
             return Err(LinearError::invalid("recall.share", config.share, "a number in [0, 1]"));
         }
-        let sizes = counts.at_least_noise();
-        let mut biases = vec![0.0; n_classes];
-        for round in 0..config.rounds {
+        Self::search(config, &counts.at_least_noise(), |biases, _| {
             record(ledger, config.noise_multiplier)?;
             let rows = logits.chunks_exact(n_classes).zip(labels);
-            let right = rows.filter(|(row, label)| class_of(row, &biases) == **label as usize);
+            let right = rows.filter(|(row, label)| class_of(row, biases) == **label as usize);
             let right = count_labels(right.map(|(_, &label)| label), n_classes);
-            let right = Grid::for_counts().release(right, config.noise_multiplier.get(), rng);
-            let recalls: Vec<f64> = right.iter().zip(&sizes).map(|(right, n)| (right / n).clamp(0.0, 1.0)).collect();
+            Ok(Grid::for_counts().release(right, config.noise_multiplier.get(), rng))
+        })
+    }
+
+    /// Finds the biases of a linear model on the rows that it was trained on, for a release that the
+    /// caller's ledger has: [`RecallBiasesConfig::rounds`] times one of noise multiplier
+    /// [`RecallBiasesConfig::noise_multiplier`]. The classes' shares do not count in its answers.
+    /// `total` is the weight of all records, as it was released, and a unit of privacy has at most
+    /// `records_per_unit` of them.
+    ///
+    /// # Errors
+    /// [`LinearError::Train`] if a rank is gone.
+    pub fn of_model(
+        config: &RecallBiasesConfig,
+        model: &Linear,
+        rows: &impl RowSource,
+        total: f64,
+        records_per_unit: u64,
+        streams: &impl Streams,
+    ) -> Result<Self> {
+        let n_classes = model.priors.len();
+        let sizes: Vec<f64> = model.priors.iter().map(|prior| prior * total).collect();
+        let grid = if rows.is_weighted() { Grid::for_values(1.0, rows.len()) } else { Grid::for_counts() };
+        let std = config.noise_multiplier.get() * records_per_unit as f64;
+        Self::search(config, &sizes, |biases, round| {
+            let scratch = || vec![0.0; n_classes];
+            let right = sum_rows(rows, n_classes, scratch, |logits, _, row, sum| {
+                model.adjusted_logits(row, logits);
+                if class_of(logits, biases) == row.label
+                    && let Some(sum) = sum.get_mut(row.label)
+                {
+                    *sum += grid.place(f64::from(row.weight));
+                }
+            })?;
+            Ok(grid.release(right, std, &mut streams.stream("right answers", round)))
+        })
+    }
+
+    /// `right` releases the right answers of every class with these biases, in this round.
+    fn search(
+        config: &RecallBiasesConfig,
+        sizes: &[f64],
+        mut right: impl FnMut(&[f64], u64) -> Result<Vec<f64>>,
+    ) -> Result<Self> {
+        let n_classes = sizes.len();
+        let mut biases = vec![0.0; n_classes];
+        for round in 0..config.rounds {
+            let right = right(&biases, round)?;
+            let recalls: Vec<f64> = right.iter().zip(sizes).map(|(right, n)| (right / n).clamp(0.0, 1.0)).collect();
             let mean = recalls.iter().sum::<f64>() / n_classes as f64;
             let step = config.step * (1.0 - round as f64 / config.rounds as f64);
             for (bias, recall) in biases.iter_mut().zip(&recalls) {

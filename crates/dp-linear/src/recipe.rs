@@ -48,6 +48,21 @@ pub struct Releases {
     pub recall: Option<RecallBiasesConfig>,
 }
 
+impl RecallBiasesConfig {
+    /// The recommended search for biases, within this share of a budget.
+    ///
+    /// # Errors
+    /// [`LinearError::InvalidParameter`] for a share out of range.
+    pub fn within(budget: GaussianBudget, share: f64) -> Result<Self> {
+        Ok(Self {
+            rounds: ROUNDS,
+            noise_multiplier: budget.noise_multiplier(share, ROUNDS)?,
+            step: BIAS_STEP,
+            share: BIAS_SHARE,
+        })
+    }
+}
+
 impl Releases {
     /// Class counts alone, with the share of the budget that [`Recipe::new`] gives them.
     ///
@@ -142,12 +157,7 @@ impl Recipe {
         let gradients = budget.noise_multiplier(1.0 - MEAN - COVARIANCE - counts - recall, STEPS)?;
         let recall = match recall {
             0.0 => None,
-            share => Some(RecallBiasesConfig {
-                rounds: ROUNDS,
-                noise_multiplier: budget.noise_multiplier(share, ROUNDS)?,
-                step: BIAS_STEP,
-                share: BIAS_SHARE,
-            }),
+            share => Some(RecallBiasesConfig::within(budget, share)?),
         };
         // A row with its constant: the gradient's bound for a residual of norm 1.
         let sq_row = conditioning.row_norm.powi(2) + 1.0;

@@ -21,8 +21,8 @@
 
 use std::ops::Range;
 
+use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
-use rand_chacha::rand_core::CryptoRng;
 
 use crate::class_counts::ClassCounts;
 use crate::descent::{self, State};
@@ -33,14 +33,29 @@ use crate::rows::RowSource;
 use crate::scales::{FeatureFacts, Scales};
 use crate::settings::{Settings, Streams};
 
-/// Class counts with noise, of which several records may belong to one unit of privacy: with weights
+/// Shares of the classes, and the weight of all records.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Priors {
+    /// Shares of the classes.
+    pub priors: Vec<f64>,
+    /// Weight of all records together: their number, which is public, or released with the class
+    /// counts.
+    pub total: f64,
+}
+
+/// Releases class counts, of which several records may belong to one unit of privacy: with weights
 /// the weight that each class has.
-fn class_counts(
+///
+/// # Errors
+/// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
+pub fn class_priors(
     rows: &impl RowSource,
     n_classes: usize,
-    settings: &Settings,
-    rng: &mut dyn CryptoRng,
-) -> Result<ClassCounts> {
+    noise_multiplier: NoiseMultiplier,
+    records_per_unit: u64,
+    streams: &impl Streams,
+) -> Result<Priors> {
     let is_weighted = rows.is_weighted();
     let grid = if is_weighted { Grid::for_values(1.0, rows.len()) } else { Grid::for_counts() };
     let counts = sum_rows(
@@ -53,7 +68,11 @@ fn class_counts(
             }
         },
     )?;
-    Ok(ClassCounts::of(counts, grid, settings.counts, settings.records_per_unit, rng))
+    let counts =
+        ClassCounts::of(counts, grid, noise_multiplier, records_per_unit, &mut streams.stream("class counts", 0));
+    let n = rows.len() as f64;
+    let total = if is_weighted { counts.at_least_noise().iter().sum::<f64>().min(n) } else { n };
+    Ok(Priors { priors: counts.priors(), total })
 }
 
 /// Trains a model on what was released first; `progress` is called after every step with the state
@@ -97,12 +116,10 @@ pub fn prepare(
     settings: &Settings,
     streams: &impl Streams,
 ) -> Result<Prepared> {
-    let counts = class_counts(rows, n_classes, settings, &mut streams.stream("class counts", 0))?;
-    let n = rows.len() as f64;
-    let total = if rows.is_weighted() { counts.at_least_noise().iter().sum::<f64>().min(n) } else { n };
+    let Priors { priors, total } = class_priors(rows, n_classes, settings.counts, settings.records_per_unit, streams)?;
     let units = settings.records_per_unit as f64;
     let scales = Scales::fit(rows, total, facts, settings.squares, units, &mut streams.stream("feature squares", 0))?;
-    Ok(Prepared { priors: counts.priors(), total, scales })
+    Ok(Prepared { priors, total, scales })
 }
 
 /// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss

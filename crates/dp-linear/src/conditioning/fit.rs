@@ -3,26 +3,23 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-use candle_core::{Device, Tensor};
 use dp_accounting::{DpEvent, Ledger, NoiseMultiplier};
 use dp_engine::noise::StepNoise;
-use dp_engine::ops::{self, Operand};
-use dp_engine::{Grid, TensorError, Threads};
+use dp_engine::{Grid, Threads};
 use rand_chacha::rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 
 use super::gram::{gram, row_sum};
 use super::triangular::Lower;
+use super::whitening::Whitening;
 use crate::error::{LinearError, Result};
 use crate::release::record;
 use crate::rows::scale_to_unit;
 
 /// Ridge over the edge of the noise's spectrum.
-const RIDGE: f64 = 2.0;
-/// Features of a tile of the whitening.
-const TILE: usize = 192;
+pub(super) const RIDGE: f64 = 2.0;
 /// Records that are whitened at once.
-const AT_ONCE: usize = 512;
+pub(super) const AT_ONCE: usize = 512;
 
 /// The releases about the rows, and the length of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -84,19 +81,6 @@ pub struct Conditioning {
     whitening: Option<Whitening>,
 }
 
-/// `L⁻¹` in single precision, as tiles `(i, j)` with `j ≤ i`, row after row of tiles.
-#[derive(Debug, Clone)]
-struct Whitening {
-    inverse: Lower,
-    tiles: Vec<Tensor>,
-}
-
-impl PartialEq for Whitening {
-    fn eq(&self, other: &Self) -> bool {
-        self.inverse == other.inverse
-    }
-}
-
 impl Conditioning {
     /// Releases what the configuration says about these rows, `[n_records, n_features]`, and notes
     /// it in the ledger.
@@ -156,21 +140,7 @@ impl Conditioning {
     }
 
     pub(super) fn set_factor(&mut self, factor: Lower) -> Result<()> {
-        let inverse = factor.inverse();
-        let n_tiles = self.n_features.div_ceil(TILE);
-        let mut tiles = Vec::with_capacity(n_tiles * (n_tiles + 1) / 2);
-        for i in 0..n_tiles {
-            for j in 0..=i {
-                let (rows, columns) = (self.tile(i), self.tile(j));
-                let shape = (rows.len(), columns.len());
-                let values: Vec<f32> = rows
-                    .flat_map(|row| &inverse.values[row * self.n_features..][columns.clone()])
-                    .map(|&value| value as f32)
-                    .collect();
-                tiles.push(Tensor::from_vec(values, shape, &Device::Cpu).map_err(TensorError::from)?);
-            }
-        }
-        self.whitening = Some(Whitening { inverse, tiles });
+        self.whitening = Some(Whitening::new(factor.inverse())?);
         self.factor = Some(factor);
         Ok(())
     }
@@ -218,7 +188,9 @@ impl Conditioning {
             let pieces = rows.chunks(AT_ONCE * self.n_features).zip(out.chunks_mut(AT_ONCE * self.n_features));
             for (rows, out) in pieces {
                 self.centre(rows, out);
-                self.whiten(out)?;
+                if let Some(whitening) = &self.whitening {
+                    whitening.apply(out)?;
+                }
                 for row in out.chunks_exact_mut(self.n_features) {
                     scale_to_unit(row);
                     for value in row {
@@ -281,43 +253,11 @@ impl Conditioning {
             scale_to_unit(out);
         }
     }
-
-    /// `W` times every row, in place.
-    fn whiten(&self, rows: &mut [f32]) -> Result<()> {
-        let Some(whitening) = &self.whitening else { return Ok(()) };
-        let n_rows = rows.len() / self.n_features;
-        let n_tiles = self.n_features.div_ceil(TILE);
-        let strip = |tile: usize| {
-            let values: Vec<f32> =
-                rows.chunks_exact(self.n_features).flat_map(|row| &row[self.tile(tile)]).copied().collect();
-            Tensor::from_vec(values, (n_rows, self.tile(tile).len()), &Device::Cpu)
-        };
-        let strips =
-            (0..n_tiles).map(strip).collect::<candle_core::Result<Vec<Tensor>>>().map_err(TensorError::from)?;
-        for i in 0..n_tiles {
-            let sum = strips[i].zeros_like().map_err(TensorError::from)?;
-            for (j, strip) in strips[..=i].iter().enumerate() {
-                let tile = &whitening.tiles[i * (i + 1) / 2 + j];
-                ops::matmul(&sum, (strip, Operand::Plain), (tile, Operand::Transposed), j > 0)?;
-            }
-            let values = sum.flatten_all().and_then(|sum| sum.to_vec1::<f32>()).map_err(TensorError::from)?;
-            let columns = self.tile(i);
-            for (row, values) in rows.chunks_exact_mut(self.n_features).zip(values.chunks_exact(columns.len())) {
-                row[columns.clone()].copy_from_slice(values);
-            }
-        }
-        Ok(())
-    }
-
-    /// Features of a tile.
-    fn tile(&self, tile: usize) -> Range<usize> {
-        tile * TILE..((tile + 1) * TILE).min(self.n_features)
-    }
 }
 
 /// Adds noise to the upper triangle of a symmetric matrix of integers: of this standard deviation
 /// on the diagonal, and smaller by `√2` beside it, where each entry stands for two.
-fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut dyn CryptoRng) {
+pub(super) fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut dyn CryptoRng) {
     let starts = || (0..size).scan(0, |start, row| Some(std::mem::replace(start, *start + size - row)));
     let mut diagonal: Vec<f64> = starts().map(|start| triangle[start]).collect();
     StepNoise::draw(rng, std).add_f64(0, &mut diagonal);
@@ -329,7 +269,7 @@ fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut dy
 }
 
 /// A Cholesky factor with the smallest ridge out of `ridge`, `2 ridge`, … that has one.
-fn regularised_factor(triangle: &[f64], size: usize, ridge: f64) -> Result<Lower> {
+pub(super) fn regularised_factor(triangle: &[f64], size: usize, ridge: f64) -> Result<Lower> {
     /// Doublings until a ridge dwarfs any covariance of rows of norm 1 and its noise.
     const DOUBLINGS: i32 = 64;
     (0..DOUBLINGS)
@@ -341,6 +281,7 @@ fn regularised_factor(triangle: &[f64], size: usize, ridge: f64) -> Result<Lower
 mod tests {
     use dp_accounting::NeighbouringRelation;
 
+    use super::super::whitening::TILE;
     use super::*;
     use dp_train::{Purpose, Randomness};
 

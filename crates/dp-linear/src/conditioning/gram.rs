@@ -25,7 +25,7 @@ const AT_ONCE: usize = 512;
 ///
 /// Rounding towards zero makes no value larger, so a row of norm at most 1 stays one. It is
 /// checked all the same, in exact arithmetic: the guarantee then does not hang on the caller.
-fn place_row(grid: Grid, row: impl Iterator<Item = f64>, out: &mut [f64]) {
+pub(super) fn place_row(grid: Grid, row: impl Iterator<Item = f64>, out: &mut [f64]) {
     let per_unit = grid.per_unit();
     let mut square_norm = 0.0;
     for (out, value) in out.iter_mut().zip(row) {

@@ -12,9 +12,13 @@
 //! neighbours; the number of records is public). What is released are sums divided by that public
 //! number.
 
+mod block;
 mod file;
 mod fit;
 mod gram;
 mod triangular;
+mod whitening;
 
+pub(crate) use block::{BlockNoise, BlockTransform};
+pub use block::{ColumnBlock, MOST_WHITENED};
 pub use fit::{Conditioning, ConditioningConfig};
