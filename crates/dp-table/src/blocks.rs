@@ -116,7 +116,7 @@ impl BlockKind {
     }
 
     /// The largest sum of squares before scaling.
-    pub(crate) fn largest_square(&self) -> f64 {
+    pub fn largest_square(&self) -> f64 {
         match self {
             Self::Number { knots, missing } if knots.len() > 2 || missing.is_some() => 2.0,
             Self::Number { .. }

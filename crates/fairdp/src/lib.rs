@@ -2,6 +2,7 @@
 #![deny(missing_debug_implementations)]
 
 mod account;
+mod blocks;
 mod bounds;
 mod card;
 pub mod config;

@@ -1,7 +1,10 @@
 //! The methods that a configuration can name.
 
 use dp_clipping::{PublicContext, registry};
+use dp_linear::Goal;
 use serde::Serialize;
+
+use crate::recipe::CONDITIONED;
 
 /// A method in one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,12 +24,12 @@ pub struct MethodLine {
     pub certified: bool,
 }
 
-/// `auto` and every method of the registry, in the order of its tables.
+/// `auto`, conditioned training and every method of the registry, in the order of its tables.
 pub fn methods() -> Vec<MethodLine> {
     let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };
     let auto = MethodLine {
         name: "auto",
-        summary: "the default: steps over all records on rows that are bounded in advance; dpsgd for a network",
+        summary: "the default: steps over all records on rows that are bounded in advance; conditioned for a table with vectors, dpsgd for a network",
         source: "docs/your-own-table.md",
         counts: Vec::new(),
         needs_groups: false,
@@ -43,5 +46,13 @@ pub fn methods() -> Vec<MethodLine> {
             certified: config.certified(),
         }
     });
-    std::iter::once(auto).chain(named).collect()
+    let conditioned = CONDITIONED.iter().map(|(name, goal, summary)| MethodLine {
+        name,
+        summary,
+        source: "docs/conditioned-adjusted.md",
+        counts: if *goal == Goal::EqualRecall { vec!["right answers by class".into()] } else { Vec::new() },
+        needs_groups: false,
+        certified: true,
+    });
+    std::iter::once(auto).chain(conditioned).chain(named).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
-use dp_linear::Objective;
+use dp_linear::{Goal, Objective};
 
 use crate::config::entry_error::EntryError;
 use crate::config::nearest::nearest;
@@ -53,9 +53,32 @@ impl Architecture {
 pub(crate) enum Method {
     /// [`crate::solver`]: steps over all records, whose rows are bounded in advance.
     FullDescent(Objective),
+    /// Steps over all records, on blocks of columns that are centred and whitened first.
+    Conditioned {
+        /// Whose answers are to be right.
+        goal: Goal,
+        /// Whether a person named it.
+        is_asked_for: bool,
+    },
     /// A method of the registry.
     Sgd(SgdMethod),
 }
+
+/// The names of conditioned training, each with its goal and a description.
+pub(crate) const CONDITIONED: [(&str, Goal, &str); 3] = [
+    (
+        "conditioned",
+        Goal::Accuracy,
+        "inputs centred and whitened by released means and covariances, then steps over all records; the default for a \
+         table with vectors",
+    ),
+    ("conditioned-adjusted", Goal::WorstClass, "the same; classes count equally in its decisions, by released shares"),
+    (
+        "conditioned-fair",
+        Goal::EqualRecall,
+        "the same, and biases towards equal recall of the classes from released counts of right answers",
+    ),
+];
 
 /// A method of the registry with its settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,13 +92,23 @@ pub(crate) struct SgdMethod {
     is_asked_for: bool,
 }
 
+/// What a recipe depends on besides its entries: all of it is declared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableFacts {
+    pub(crate) has_groups: bool,
+    /// Whether a column is a vector.
+    pub(crate) has_vectors: bool,
+    pub(crate) records_per_unit: u64,
+}
+
+fn wrong_objective() -> EntryError {
+    let message = "model.objective = \"equal-classes\": expected with the additive model and `method.name = \"auto\"`";
+    EntryError::new("model.objective", message)
+}
+
 impl Recipe {
-    pub(crate) fn new(
-        model: &ModelEntry,
-        method: &MethodChoice,
-        has_groups: bool,
-        records_per_unit: u64,
-    ) -> Result<Self, EntryError> {
+    pub(crate) fn new(model: &ModelEntry, method: &MethodChoice, facts: TableFacts) -> Result<Self, EntryError> {
+        let TableFacts { has_groups, has_vectors, records_per_unit } = facts;
         let architecture = match (model.kind, &model.hidden) {
             (ModelKind::Auto | ModelKind::Additive, None) => Architecture::Additive,
             (ModelKind::Auto | ModelKind::Additive, Some(_)) => {
@@ -91,7 +124,12 @@ impl Recipe {
             }
         };
         let name = method.name.as_deref().unwrap_or("auto");
-        if name == "auto" && architecture == Architecture::Additive {
+        let conditioned = CONDITIONED.iter().find(|(known, ..)| *known == name);
+        if conditioned.is_some() && architecture != Architecture::Additive {
+            let message = format!("method.name = \"{name}\": expected with the additive model, whose layer it trains");
+            return Err(EntryError::new("method.name", message));
+        }
+        if conditioned.is_some() || name == "auto" && architecture == Architecture::Additive {
             let keys = [
                 ("sampling_rate", method.sampling_rate.is_some()),
                 ("steps", method.steps.is_some()),
@@ -103,12 +141,17 @@ impl Recipe {
                 let message = format!("{place}: expected with a method by name alone (`fairdp methods`)");
                 return Err(EntryError::new(place, message));
             }
-            return Ok(Self { architecture, method: Method::FullDescent(model.objective) });
+            let is_plain = model.objective == Objective::Population;
+            let method = match conditioned {
+                Some((_, goal, _)) if is_plain => Method::Conditioned { goal: *goal, is_asked_for: true },
+                None if is_plain && has_vectors => Method::Conditioned { goal: Goal::Accuracy, is_asked_for: false },
+                None => Method::FullDescent(model.objective),
+                Some(_) => return Err(wrong_objective()),
+            };
+            return Ok(Self { architecture, method });
         }
         if model.objective != Objective::Population {
-            let message =
-                "model.objective = \"equal-classes\": expected with the additive model and `method.name = \"auto\"`";
-            return Err(EntryError::new("model.objective", message));
+            return Err(wrong_objective());
         }
         let named = SgdMethod::new(name, method, &architecture, has_groups, records_per_unit)?;
         Ok(Self { architecture, method: Method::Sgd(named) })
@@ -117,7 +160,7 @@ impl Recipe {
     /// Probability with which a record enters a step's batch.
     pub(crate) fn sampling_rate(&self) -> f64 {
         match &self.method {
-            Method::FullDescent(_) => 1.0,
+            Method::FullDescent(_) | Method::Conditioned { .. } => 1.0,
             Method::Sgd(named) => named.sampling_rate.get(),
         }
     }
@@ -146,6 +189,18 @@ impl Recipe {
                     Objective::EqualClasses => format!("{text}; classes count equally in the loss, as asked for"),
                 }
             }
+            Method::Conditioned { goal, is_asked_for } => {
+                let why = if *is_asked_for { "as asked for" } else { "the default for a table with vectors" };
+                let adjusted = match goal {
+                    Goal::Accuracy => "",
+                    Goal::WorstClass => "; classes count equally in decisions",
+                    Goal::EqualRecall => "; classes count equally in decisions, with biases towards equal recall",
+                };
+                format!(
+                    "conditioned, {why}: the columns of the table, and of each vector, are centred and whitened by a released \
+                     mean and covariance, and all steps use all records{adjusted}"
+                )
+            }
             Method::Sgd(named) if named.is_asked_for => format!("{}, as asked for", named.name),
             Method::Sgd(named) => format!(
                 "{}, the default for a network: one constant threshold, so that the whole share goes to the gradients and none \
@@ -166,7 +221,9 @@ impl SgdMethod {
     ) -> Result<Self, EntryError> {
         let is_asked_for = name != "auto";
         let Ok(entry) = registry::find(if is_asked_for { name } else { "dpsgd" }) else {
-            let known = std::iter::once("auto").chain(registry::methods().iter().map(|entry| entry.name));
+            let conditioned = CONDITIONED.iter().map(|(name, ..)| *name);
+            let known = std::iter::once("auto").chain(conditioned);
+            let known = known.chain(registry::methods().iter().map(|entry| entry.name));
             let meant = nearest(name, known).unwrap_or("auto");
             let message = format!("method.name = \"{name}\": unknown; the nearest known one is `{meant}`");
             return Err(EntryError::new("method.name", message));
@@ -244,12 +301,14 @@ impl SgdMethod {
 mod tests {
     use super::*;
 
+    const FACTS: TableFacts = TableFacts { has_groups: false, has_vectors: false, records_per_unit: 1 };
+
     fn named(settings: &str) -> SgdMethod {
         let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");
         let method: MethodChoice = toml::from_str(&method).unwrap();
-        match Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap().method {
+        match Recipe::new(&ModelEntry::default(), &method, FACTS).unwrap().method {
             Method::Sgd(named) => named,
-            Method::FullDescent(_) => unreachable!("a method was named"),
+            _ => unreachable!("a method was named"),
         }
     }
 
@@ -278,7 +337,7 @@ mod tests {
     fn a_refused_setting_is_named_as_it_was_given() {
         let refusal = |settings: &str| {
             let method: MethodChoice = toml::from_str(&format!("name = \"dpsgd\"\nsettings = {settings}")).unwrap();
-            Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap_err().message
+            Recipe::new(&ModelEntry::default(), &method, FACTS).unwrap_err().message
         };
         let message = refusal("{ clip_norm = -1 }");
         assert!(message.starts_with("method.settings.clip_norm = -1: expected"), "{message}");

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
-use dp_linear::Objective;
+use dp_linear::{Goal, Objective};
 use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
 use fair_decisions::Mode;
 
 use super::entry_error::EntryError;
 use super::nearest::explain;
 use super::{
-    BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, GroupEntry, LEAST_DELTA, MethodChoice,
-    Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
+    BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Decision, GroupEntry, LEAST_DELTA,
+    MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
-use crate::recipe::{Method, Recipe};
+use crate::recipe::{Method, Recipe, TableFacts};
 
 /// Groups, of all intersections: a row's is stored in two bytes.
 const MOST_GROUPS: usize = 65_534;
@@ -172,7 +172,7 @@ impl Config {
 
     /// Clipped gradients have no weights.
     fn check_weight(&self, place: &str, recipe: &Recipe) -> Result<(), EntryError> {
-        if matches!(recipe.method, Method::FullDescent(_)) {
+        if matches!(recipe.method, Method::FullDescent(_) | Method::Conditioned { .. }) {
             return Ok(());
         }
         let of_units = self.unit.as_ref().and_then(|unit| unit.target) == Some(UnitTarget::EachClass);
@@ -217,9 +217,25 @@ impl Config {
         input.or_else(|| group().map(|index| format!("group.{index}"))).unwrap_or_else(|| "label".into())
     }
 
+    fn facts(&self) -> TableFacts {
+        TableFacts {
+            has_groups: !self.group.is_empty(),
+            has_vectors: self.column.iter().any(|column| column.kind == ColumnKind::Vector),
+            records_per_unit: self.records_per_unit(),
+        }
+    }
+
+    /// How probabilities become decisions: a method that makes classes count equally says so itself.
+    pub(crate) fn decision(&self, recipe: &Recipe) -> Decision {
+        match recipe.method {
+            Method::Conditioned { goal: Goal::WorstClass | Goal::EqualRecall, .. } => Decision::Balanced,
+            _ => self.model.decision,
+        }
+    }
+
     /// The model and the method of training.
     pub(crate) fn recipe(&self) -> Result<Recipe, EntryError> {
-        Recipe::new(&self.model, &self.method, !self.group.is_empty(), self.records_per_unit())
+        Recipe::new(&self.model, &self.method, self.facts())
     }
 
     /// The recipes of a search.
@@ -227,9 +243,14 @@ impl Config {
         let candidates = tuning.candidate.iter().enumerate();
         candidates
             .map(|(index, entry)| {
-                let recipe =
-                    Recipe::new(&entry.model(), &entry.method, !self.group.is_empty(), self.records_per_unit());
-                recipe.map_err(|error| error.of_candidate(index))
+                let recipe = Recipe::new(&entry.model(), &entry.method, self.facts());
+                let recipe = recipe.map_err(|error| error.of_candidate(index))?;
+                if matches!(recipe.method, Method::Conditioned { goal: Goal::EqualRecall, .. }) {
+                    let message = "method.name = \"conditioned-fair\": expected outside of [tuning]: its counts of right answers \
+                                   come after a training, and no trial has a share for them";
+                    return Err(EntryError::new("method.name", message).of_candidate(index));
+                }
+                Ok(recipe)
             })
             .collect()
     }

@@ -12,6 +12,9 @@ use crate::planned::Planned;
 use crate::recipe::{Method, Recipe, SgdMethod};
 use crate::subset::Subset;
 
+/// Steps of conditioned training: whitened rows need few.
+const CONDITIONED_STEPS: u64 = 60;
+
 /// Something that may be trained, with its noise.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
@@ -43,7 +46,9 @@ impl Limits<'_> {
         let recipe = config.recipe()?;
         let steps = self.steps(&recipe);
         let planned = match &recipe.method {
-            Method::FullDescent(_) => Planned::gaussian(self.budget, Subset::Training, "gradients", self.share, steps)?,
+            Method::FullDescent(_) | Method::Conditioned { .. } => {
+                Planned::gaussian(self.budget, Subset::Training, "gradients", self.share, steps)?
+            }
             Method::Sgd(named) => self.calibrated(named)?,
         };
         let (model, method) = (recipe.model_text(config.model.kind), recipe.method_text());
@@ -54,6 +59,7 @@ impl Limits<'_> {
     fn steps(&self, recipe: &Recipe) -> u64 {
         match &recipe.method {
             Method::FullDescent(_) => steps_for(self.n_records),
+            Method::Conditioned { .. } => CONDITIONED_STEPS,
             Method::Sgd(named) => named.steps,
         }
     }
@@ -147,7 +153,7 @@ impl Limits<'_> {
     /// All steps of one candidate.
     fn trial(&self, recipe: &Recipe, sigma: NoiseMultiplier) -> Result<DpEvent> {
         let step = match &recipe.method {
-            Method::FullDescent(_) => DpEvent::gaussian(sigma),
+            Method::FullDescent(_) | Method::Conditioned { .. } => DpEvent::gaussian(sigma),
             Method::Sgd(named) => self.named_step(named, sigma)?,
         };
         Ok(step.repeated(self.steps(recipe)))

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon, Mark};
-use dp_linear::GaussianBudget;
+use dp_linear::{GaussianBudget, Goal, RecallBiasesConfig};
 use dp_table::{MemoryTable, TableFiles};
 use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
@@ -38,6 +38,7 @@ pub use self::size::TableSize;
 pub use self::widths::PlannedWidths;
 use self::widths::widths;
 use crate::account::Account;
+use crate::blocks::{column_blocks, purposes};
 use crate::bounds;
 use crate::config::{ColumnEntry, Config, ConfigText};
 use crate::diagnostics::Diagnostics;
@@ -45,6 +46,7 @@ use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
 use crate::planned::Planned;
+use crate::recipe::{Method, Recipe};
 use crate::statement::ReleaseStatement;
 use crate::subset::Subset;
 
@@ -60,10 +62,19 @@ const MOST_FOR_PRICES: f64 = 0.1;
 /// The error of a rate that the share of the scores keeps within in 95 % of releases, in a group of the declared
 /// size: two points, of 1.96 standard deviations.
 const ERROR: f64 = 0.02 / 1.96;
+/// Means and covariances of all blocks, and the lengths of their rows: docs/conditioned-adjusted.md.
+const MEANS: f64 = 0.015;
+const COVARIANCES: f64 = 0.09;
+const LENGTHS: f64 = 0.005;
+/// Counts of right answers, for biases towards equal recall.
+const RECALL: f64 = 0.045;
 
-/// Purposes of two releases.
+/// Purposes of releases that are looked up.
 const SCORES: &str = "cumulative scores by group and class";
 const ANSWERS: &str = "answers by group and class";
+const SQUARES_OF_FEATURES: &str = "mean squares of the features";
+const LENGTHS_OF_BLOCKS: &str = "lengths of the whitened rows";
+const RIGHT_ANSWERS: &str = "right answers by class";
 
 /// Options of a run. They do not change its releases.
 #[derive(Debug, Clone)]
@@ -153,6 +164,7 @@ pub struct FitPlan {
     /// first, then for half and twice of each.
     pub widths: Vec<PlannedWidths>,
     candidates: Vec<Candidate>,
+    budget: GaussianBudget,
 }
 
 impl FitPlan {
@@ -177,15 +189,34 @@ impl FitPlan {
         for column in bounds::private_columns(config) {
             releases.push(Planned::gaussian(budget, Subset::Training, &edges_of(column), bounds / n_bounds as f64, 1)?);
         }
-        releases.extend([
-            Planned::gaussian(budget, Subset::Training, "class counts", COUNTS, 1)?,
-            Planned::gaussian(budget, Subset::Training, "mean squares of the features", SQUARES, 1)?,
-        ]);
+        let recipes = recipes(config)?;
+        let is_conditioned = |recipe: &Recipe| matches!(recipe.method, Method::Conditioned { .. });
+        releases.push(Planned::gaussian(budget, Subset::Training, "class counts", COUNTS, 1)?);
+        let mut share = 1.0 - COUNTS - thresholds - bounds;
+        if !recipes.iter().all(is_conditioned) {
+            releases.push(Planned::gaussian(budget, Subset::Training, SQUARES_OF_FEATURES, SQUARES, 1)?);
+            share -= SQUARES;
+        }
+        let blocks =
+            if recipes.iter().any(is_conditioned) { column_blocks(&bounds::widest(config)?) } else { Vec::new() };
+        for block in &blocks {
+            for (purpose, share) in purposes(block).iter().zip([MEANS, COVARIANCES]) {
+                releases.push(Planned::gaussian(budget, Subset::Training, purpose, share / blocks.len() as f64, 1)?);
+            }
+        }
+        if !blocks.is_empty() {
+            releases.push(Planned::gaussian(budget, Subset::Training, LENGTHS_OF_BLOCKS, LENGTHS, 1)?);
+            share -= MEANS + COVARIANCES + LENGTHS;
+        }
         let before = releases.len();
+        if recipes.iter().any(|recipe| matches!(recipe.method, Method::Conditioned { goal: Goal::EqualRecall, .. })) {
+            let recall = RecallBiasesConfig::within(budget, RECALL)?;
+            releases.push(Planned::gaussian(budget, Subset::Training, RIGHT_ANSWERS, RECALL, recall.rounds)?);
+            share -= RECALL;
+        }
         if thresholds > 0.0 {
             releases.push(Planned::gaussian(budget, Subset::Training, SCORES, thresholds, 1)?);
         }
-        let share = 1.0 - COUNTS - SQUARES - thresholds - bounds;
         let limits = Limits { config, budget, n_records, share, others: &releases };
         let candidates = match &config.tuning {
             None => {
@@ -216,6 +247,7 @@ impl FitPlan {
             features,
             widths,
             candidates,
+            budget,
         })
     }
 
@@ -279,6 +311,14 @@ fn share_of_scores(config: &Config, budget: GaussianBudget) -> Result<f64> {
     let wanted = (noise / (ERROR * config.fairness.smallest as f64)).powi(2);
     let most = if config.fairness.mode == Mode::None { MOST_FOR_PRICES } else { MOST_FOR_THRESHOLDS };
     Ok(wanted.min(most))
+}
+
+/// Everything that may be trained.
+fn recipes(config: &Config) -> Result<Vec<Recipe>> {
+    Ok(match &config.tuning {
+        None => vec![config.recipe()?],
+        Some(tuning) => config.candidates(tuning)?,
+    })
 }
 
 /// Refuses a δ at which a mechanism could publish one of `n_records` records.

@@ -22,6 +22,7 @@ use super::texts;
 use super::training::{Continuation, Trained, Training};
 use super::{ANSWERS, FitOptions, FitPlan, Fitted, edges_of};
 use crate::account::Account;
+use crate::blocks::column_blocks;
 use crate::bounds;
 use crate::config::{Config, ConfigText, TuningEntry};
 use crate::diagnostics::{Answers, Diagnostics};
@@ -255,6 +256,7 @@ impl Run<'_> {
             device,
             pool: self.pool,
             facts: feature_facts(&tables.training),
+            blocks: column_blocks(tables.training.encoding()),
             ranks: self.options.ranks.clone(),
         }
     }
@@ -286,11 +288,14 @@ impl Run<'_> {
                 search(training, trials(tuning)?, [&rows, &validation], &schema, key, journal)?
             }
         };
-        Ok((self.model(trained, schema)?, candidate))
+        Ok((self.model(trained, schema, candidate)?, candidate))
     }
 
-    fn model(&self, trained: Trained, schema: Schema) -> Result<FittedModel> {
-        FittedModel::new(Pipeline::new(schema, trained.priors, self.config().model.decision), trained.layers)
+    fn model(&self, trained: Trained, schema: Schema, candidate: &Candidate) -> Result<FittedModel> {
+        FittedModel::new(
+            Pipeline::new(schema, trained.priors, self.config().decision(&candidate.recipe)),
+            trained.layers,
+        )
     }
 
     /// Releases the scores of training records by group, and gives a model thresholds from them where these are
@@ -367,7 +372,7 @@ impl Run<'_> {
         journal.stage("training without privacy")?;
         let rows = tables.training().rows(self.options.ranks.clone());
         let trained = training.without_privacy(candidate, &rows, key, journal)?;
-        let reference = self.model(trained, model.encoding().schema().clone())?;
+        let reference = self.model(trained, model.encoding().schema().clone(), candidate)?;
         let answers = measured.answers(&reference)?;
         tables.diagnostics(&reference, &answers, training.plan.has_test())
     }

@@ -2,14 +2,14 @@
 
 use dp_accounting::TrialCount;
 use dp_engine::Grid;
-use dp_linear::{Prepared, RowSource as _, Streams as _, Trial, sum_rows};
+use dp_linear::{RowSource as _, Streams as _, Trial, sum_rows};
 use dp_table::Schema;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use super::candidates::Candidate;
 use super::journal::Journal;
-use super::training::{Trained, Training};
+use super::training::{Before, Trained, Training};
 use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
@@ -81,7 +81,7 @@ impl TrialBits {
 
 struct Search<'a> {
     training: &'a Training<'a>,
-    prepared: &'a Prepared,
+    prepared: &'a Before,
     schema: &'a Schema,
     key: &'a NoiseKey,
 }
@@ -125,7 +125,7 @@ fn candidate<'a>(training: &Training<'a>, key: &NoiseKey) -> &'a Candidate {
 /// score, a proper one.
 ///
 /// **Guarantee.** A record adds between 0 and 1, and one that was blanked nothing.
-fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &SubsetRows<'_>) -> Result<f64> {
+fn score(trained: &Trained, prepared: &Before, schema: &Schema, rows: &SubsetRows<'_>) -> Result<f64> {
     let pipeline = Pipeline::new(schema.clone(), prepared.priors.clone(), Decision::default());
     let model = FittedModel::new(pipeline, trained.layers.clone())?;
     let grid = Grid::for_values(1.0, rows.len());

@@ -5,15 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_accounting::Delta;
-use dp_linear::{self as solver, FeatureFacts, Objective, Prepared, Settings, State};
+use dp_linear::conditioning::ColumnBlock;
+use dp_linear::{
+    self as solver, ConditionedSettings, FeatureFacts, Goal, Objective, Prepared, RecallBiases, RecallBiasesConfig,
+    Settings, State, WhitenedBlocks,
+};
 use dp_train::Device;
 use dp_train::ranks::{Alone, Collective};
 
-use super::FitPlan;
 use super::candidates::Candidate;
 use super::checkpoint::Checkpoints;
 use super::journal::Journal;
-use crate::error::Result;
+use super::{FitPlan, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES};
+use crate::blocks::purposes;
+use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::Layer;
 use crate::recipe::Method;
@@ -30,6 +35,8 @@ pub(super) struct Training<'a> {
     pub(super) device: Device,
     pub(super) pool: &'a rayon::ThreadPool,
     pub(super) facts: FeatureFacts,
+    /// Columns that conditioned training whitens together.
+    pub(super) blocks: Vec<ColumnBlock>,
     pub(super) ranks: Arc<dyn Collective>,
 }
 
@@ -48,30 +55,97 @@ pub(super) struct Continuation<'a> {
     pub(super) trainer: &'a Path,
 }
 
+/// The releases that come before the first gradient, for the methods that a run may train by.
+pub(super) struct Before {
+    /// Shares of the classes.
+    pub(super) priors: Vec<f64>,
+    /// Weight of all records.
+    total: f64,
+    /// Scales of the features.
+    scaled: Option<Prepared>,
+    /// What conditioned training whitens by.
+    whitened: Option<WhitenedBlocks>,
+}
+
+impl Before {
+    fn scaled(&self) -> Result<&Prepared> {
+        self.scaled.as_ref().ok_or_else(|| FairdpError::Internal("the features have no scales".into()))
+    }
+
+    fn whitened(&self) -> Result<&WhitenedBlocks> {
+        self.whitened.as_ref().ok_or_else(|| FairdpError::Internal("the features are not whitened".into()))
+    }
+}
+
 impl Training<'_> {
     /// The same context for this process alone.
     pub(super) fn alone(&self) -> Self {
-        Self { device: self.device.clone(), ranks: Arc::new(Alone), ..*self }
+        Self { device: self.device.clone(), ranks: Arc::new(Alone), blocks: self.blocks.clone(), ..*self }
+    }
+
+    fn conditioned(&self, settings: &Settings) -> Result<ConditionedSettings> {
+        let [mut means, mut covariances] = [settings.gradients; 2];
+        if let Some(block) = self.blocks.first() {
+            let [mean, covariance] = purposes(block);
+            means = self.plan.release(&mean)?.noise_multiplier;
+            covariances = self.plan.release(&covariance)?.noise_multiplier;
+        }
+        Ok(ConditionedSettings {
+            means,
+            covariances,
+            lengths: self.plan.release(LENGTHS_OF_BLOCKS)?.noise_multiplier,
+            gradients: settings.gradients,
+            steps: settings.steps,
+            records_per_unit: self.records_per_unit,
+        })
     }
 
     fn settings(&self, candidate: &Candidate) -> Result<Settings> {
+        let scales = self.plan.release(SQUARES_OF_FEATURES);
         Ok(Settings {
             counts: self.plan.release("class counts")?.noise_multiplier,
-            squares: self.plan.release("mean squares of the features")?.noise_multiplier,
+            // Of features that are not scaled nothing is released.
+            squares: scales.map_or(candidate.noise_multiplier, |planned| planned.noise_multiplier),
             gradients: candidate.noise_multiplier,
             steps: candidate.steps,
             records_per_unit: self.records_per_unit,
             objective: match candidate.recipe.method {
                 Method::FullDescent(objective) => objective,
-                Method::Sgd(_) => Objective::Population,
+                Method::Sgd(_) | Method::Conditioned { .. } => Objective::Population,
             },
         })
     }
 
     /// Makes the releases that come before the first gradient.
-    pub(super) fn prepare(&self, candidate: &Candidate, rows: &SubsetRows<'_>, key: &NoiseKey) -> Result<Prepared> {
-        let settings = self.settings(candidate)?;
-        Ok(self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))?)
+    pub(super) fn prepare(&self, candidate: &Candidate, rows: &SubsetRows<'_>, key: &NoiseKey) -> Result<Before> {
+        self.prepare_with(&self.settings(candidate)?, true, rows, key)
+    }
+
+    fn prepare_with(
+        &self,
+        settings: &Settings,
+        is_private: bool,
+        rows: &SubsetRows<'_>,
+        key: &NoiseKey,
+    ) -> Result<Before> {
+        self.pool.install(|| {
+            let (units, n_classes) = (settings.records_per_unit, self.n_classes);
+            // The stream of the counts is the same for both, so they are released once.
+            let counts = solver::class_priors(rows, n_classes, settings.counts, units, key)?;
+            let scaled = match self.plan.release(SQUARES_OF_FEATURES) {
+                Ok(_) => Some(solver::prepare(rows, n_classes, self.facts, settings, key)?),
+                Err(_) => None,
+            };
+            let whitened = match self.plan.release(LENGTHS_OF_BLOCKS) {
+                Ok(_) => {
+                    let own = self.conditioned(settings)?;
+                    let own = if is_private { own } else { own.without_noise()? };
+                    Some(WhitenedBlocks::fit(rows, counts.priors.clone(), counts.total, &self.blocks, &own, key)?)
+                }
+                Err(_) => None,
+            };
+            Ok(Before { priors: counts.priors, total: counts.total, scaled, whitened })
+        })
     }
 
     /// Trains with the candidate's noise.
@@ -79,7 +153,7 @@ impl Training<'_> {
         &self,
         candidate: &Candidate,
         rows: &SubsetRows<'_>,
-        prepared: &Prepared,
+        prepared: &Before,
         key: &NoiseKey,
         continuation: Option<Continuation<'_>>,
         journal: &mut Journal<'_>,
@@ -97,7 +171,7 @@ impl Training<'_> {
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
         let settings = self.settings(candidate)?.without_noise()?;
-        let prepared = self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))?;
+        let prepared = self.prepare_with(&settings, false, rows, key)?;
         self.with(candidate, &settings, false, rows, &prepared, key, None, journal)
     }
 
@@ -108,7 +182,7 @@ impl Training<'_> {
         settings: &Settings,
         is_private: bool,
         rows: &SubsetRows<'_>,
-        prepared: &Prepared,
+        prepared: &Before,
         key: &NoiseKey,
         continuation: Option<Continuation<'_>>,
         journal: &mut Journal<'_>,
@@ -120,10 +194,33 @@ impl Training<'_> {
         let layers = match &candidate.recipe.method {
             Method::FullDescent(_) => {
                 let linear = self.pool.install(|| {
-                    solver::train(rows, prepared, self.facts, settings, key, saved, &mut |state| {
+                    solver::train(rows, prepared.scaled()?, self.facts, settings, key, saved, &mut |state| {
                         journal.step(state.step, settings.steps)?;
                         checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(state))
                     })
+                })?;
+                vec![Layer::of(&linear)]
+            }
+            Method::Conditioned { goal, .. } => {
+                let own = ConditionedSettings { gradients: settings.gradients, ..self.conditioned(settings)? };
+                let linear = self.pool.install(|| {
+                    let whitened = prepared.whitened()?;
+                    let linear = whitened.train(rows, &own, key, saved, &mut |state| {
+                        journal.step(state.step, own.steps)?;
+                        checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(state))
+                    })?;
+                    if *goal != Goal::EqualRecall {
+                        return Ok::<_, FairdpError>(linear);
+                    }
+                    let mut config = RecallBiasesConfig::within(self.plan.budget, RECALL)?;
+                    if is_private {
+                        config.noise_multiplier = self.plan.release(RIGHT_ANSWERS)?.noise_multiplier;
+                    } else {
+                        config.noise_multiplier = settings.counts;
+                    }
+                    let units = settings.records_per_unit;
+                    let biases = RecallBiases::of_model(&config, &linear, rows, prepared.total, units, key)?;
+                    Ok(linear.with_biases(&biases))
                 })?;
                 vec![Layer::of(&linear)]
             }
@@ -141,7 +238,9 @@ impl Training<'_> {
                     checkpoint: trainer.map(Path::to_path_buf),
                     ranks: self.ranks.clone(),
                 };
-                sgd::train(rows, prepared, self.facts, &run, key, &mut |done| journal.step(done, named.steps))?
+                sgd::train(rows, prepared.scaled()?, self.facts, &run, key, &mut |done| {
+                    journal.step(done, named.steps)
+                })?
             }
         };
         Ok(Trained { layers, priors: prepared.priors.clone() })

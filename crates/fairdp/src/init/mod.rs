@@ -16,7 +16,7 @@ use serde::de::value::StrDeserializer;
 use crate::config::read::{absolute, encoding, with_vectors};
 use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, TableFacts};
 
 use self::columns::{column, group, vector};
 use self::remarks::{remarks, remarks_on_rows};
@@ -97,7 +97,9 @@ impl InitOptions {
         let model = ModelEntry { kind, ..ModelEntry::default() };
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");
-        Recipe::new(&model, &method, !self.groups.is_empty(), records).map(drop).map_err(|error| {
+        // Columns are not read yet, and no name is refused for a vector.
+        let facts = TableFacts { has_groups: !self.groups.is_empty(), has_vectors: false, records_per_unit: records };
+        Recipe::new(&model, &method, facts).map(drop).map_err(|error| {
             let reason = error.message;
             let reason = reason.strip_prefix(&format!("method.name = \"{name}\": ")).unwrap_or(&reason);
             FairdpError::invalid("--method", name, format!("a method that fits: {reason}"))

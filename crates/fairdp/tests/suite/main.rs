@@ -4,6 +4,7 @@
 
 mod account;
 mod bad_rows;
+mod conditioned;
 #[path = "../../examples/csv_to_release.rs"]
 mod csv_to_release;
 mod cuda;

@@ -12,10 +12,11 @@ use fairdp::{FitOptions, fit};
 
 use crate::program::{declared, done, private_bounds};
 
-/// The methods by their different ways to a sum: full descent, counts, a network, and a search over
+/// The methods by their different ways to a sum: full descent, whitened blocks, counts, a network, and a search over
 /// all of them.
-const METHODS: [(&str, &str); 3] = [
+const METHODS: [(&str, &str); 4] = [
     ("\"additive\"", "\"auto\""),
+    ("\"additive\"", "\"conditioned-fair\""),
     ("\"additive\"", "\"dpsgd-f\"\nsampling_rate = 0.1\nsteps = 30"),
     ("\"mlp\"\nhidden = [5]", "\"auto\"\nsteps = 30"),
 ];
