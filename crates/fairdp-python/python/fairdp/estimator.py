@@ -85,8 +85,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``"additive"`` (``"auto"``: one curve per number, one value per category) or ``"mlp"`` with
         hidden layers of these widths.
     method, method_options
-        ``"auto"``, or a clipping method with ``sampling_rate``, ``steps``, ``learning_rate`` and
-        ``settings``.
+        ``"auto"``; ``"conditioned"``, ``"conditioned-adjusted"`` or ``"conditioned-fair"``, of which
+        the latter two answer as ``decision="balanced"`` does; or a clipping method with
+        ``sampling_rate``, ``steps``, ``learning_rate`` and ``settings``.
     fairness, fairness_options
         ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``,
         ``"equal-opportunity"``, ``"demographic-parity"``, with ``max_loss`` (0.02), ``max_gap`` (0) and
