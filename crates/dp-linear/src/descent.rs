@@ -15,6 +15,11 @@ use crate::solver::Prepared;
 const MOST_MOMENTUM: f64 = 0.9;
 /// Standard deviation of what one feature contributes to the logits, in advance.
 const PRIOR_VARIANCE: f64 = 0.7;
+/// Bound on the weighted residual of two classes, which would be at most 1 without weights. A record
+/// whose answer is certain weighs less, whatever its label, so that no group's rare answers are cut and
+/// probabilities stay right; the noise is half of what it would be. Source: the weights of
+/// proper losses (Buja, Stuetzle and Shen 2005).
+const RESIDUAL_BOUND: f64 = 0.5;
 /// Share of the largest class variance `π(1 − π)` that a trained model's residuals have.
 const RESIDUAL: f64 = 0.5;
 /// Taken from every bound for the rounding of the arithmetic that keeps it.
@@ -142,8 +147,8 @@ pub(crate) fn descend<E: From<LinearError>>(
     let (shares, class_weights, total) = weighing(settings.objective, priors, prepared.total);
     let (width, binary) = (rows.width(), priors.len() == 2);
     let n_outputs = if binary { 1 } else { priors.len() };
-    // A residual is at most 1 for one output, √2 for a softmax; weights are at most 1.
-    let residual: f64 = if binary { 1.0 } else { std::f64::consts::SQRT_2 };
+    // A softmax's residuals have a norm of at most √2; weights are at most 1.
+    let residual: f64 = if binary { RESIDUAL_BOUND } else { std::f64::consts::SQRT_2 };
     let bound = residual * scales.row_bound;
     let grid = Grid::for_values(bound, rows.len());
     let descent = Descent { n_outputs, width, scales, offsets: logits(&shares), class_weights, grid };
@@ -220,11 +225,15 @@ impl Descent<'_> {
     }
 }
 
-/// Logits become probabilities less the label.
+/// Logits become probabilities less the label, of two classes weighted to at most
+/// [`RESIDUAL_BOUND`].
 pub(crate) fn residuals(logits: &mut [f64], label: usize) {
     if let [logit] = logits {
         let target = if label == 1 { 1.0 } else { 0.0 };
-        *logit = sigmoid(*logit) - target;
+        let probability = sigmoid(*logit);
+        // The weight depends on the prediction alone, so the residual's mean is 0 where the
+        // probability is the true one.
+        *logit = (probability - target) * RESIDUAL_BOUND / probability.max(1.0 - probability);
         return;
     }
     softmax(logits);
@@ -259,6 +268,26 @@ pub fn softmax(logits: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A bounded residual, whose mean is 0 where the probability is the true one: whatever the
+    /// class, rare or common.
+    #[test]
+    fn bounded_residuals_leave_probabilities_right() {
+        for logit in [-40.0, -6.0, -1.0, 0.0, 0.5, 3.0, 40.0] {
+            let [negative, positive] = [0, 1].map(|label| {
+                let mut residual = [logit];
+                residuals(&mut residual, label);
+                residual[0]
+            });
+            assert!(negative.abs() <= RESIDUAL_BOUND && positive.abs() <= RESIDUAL_BOUND, "{logit}");
+            let mean = sigmoid(logit) * positive + sigmoid(-logit) * negative;
+            assert!(mean.abs() < 1e-15, "{logit}: {mean}");
+        }
+        // A quarter: (¼ − 1) · ½ / ¾, and ¼ · ½ / ¾.
+        let mut residual = [-f64::ln(3.0)];
+        residuals(&mut residual, 1);
+        assert!((residual[0] + 0.5).abs() < 1e-15, "{residual:?}");
+    }
 
     #[test]
     fn the_state_of_another_model_is_refused() {
