@@ -32,9 +32,6 @@ use crate::settings::Streams;
 const MOMENTUM: f64 = 0.9;
 /// The steps for which the rate of the first one was found.
 const RULE_STEPS: f64 = 60.0;
-/// Bound on the residual of one output. Half of the largest: half of the noise, and records that
-/// the model is more wrong about than that are rare.
-const BINARY_RESIDUAL: f64 = 0.5;
 /// Bound on the norm of a softmax's residuals.
 const SOFTMAX_RESIDUAL: f64 = 1.0;
 /// Taken from every bound for the rounding of the arithmetic that keeps it.
@@ -205,7 +202,7 @@ impl WhitenedBlocks {
         let width: usize = self.blocks.iter().map(BlockTransform::size).sum();
         let binary = self.priors.len() == 2;
         let n_outputs = if binary { 1 } else { self.priors.len() };
-        let residual = if binary { BINARY_RESIDUAL } else { SOFTMAX_RESIDUAL };
+        let residual = if binary { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
         let square: f64 = self.blocks.iter().map(Self::target).sum();
         let row_bound = (square + 1.0).sqrt();
         let bound = residual * row_bound;
@@ -388,7 +385,7 @@ mod tests {
         let values: Vec<f32> =
             (0..40 * 3).map(|i| ((i * 7919 % 101) as f32 - 50.0) * if i < 3 { 1e6 } else { 0.05 }).collect();
         for n_outputs in [1, 4] {
-            let residual = if n_outputs == 1 { BINARY_RESIDUAL } else { SOFTMAX_RESIDUAL };
+            let residual = if n_outputs == 1 { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
             let row_bound = 2.0;
             let grid = Grid::for_values(residual * row_bound, 40);
             let offsets = vec![0.1; n_outputs];

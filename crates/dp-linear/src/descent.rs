@@ -19,7 +19,7 @@ const PRIOR_VARIANCE: f64 = 0.7;
 /// whose answer is certain weighs less, whatever its label, so that no group's rare answers are cut and
 /// probabilities stay right; the noise is half of what it would be. Source: the weights of
 /// proper losses (Buja, Stuetzle and Shen 2005).
-const RESIDUAL_BOUND: f64 = 0.5;
+pub(crate) const RESIDUAL_BOUND: f64 = 0.5;
 /// Share of the largest class variance `π(1 − π)` that a trained model's residuals have.
 const RESIDUAL: f64 = 0.5;
 /// Taken from every bound for the rounding of the arithmetic that keeps it.

@@ -202,6 +202,27 @@ impl TableError {
         }
     }
 
+    /// The file, and the line in it where the error is of one, counted from 1.
+    pub fn place(&self) -> Option<(&Path, Option<usize>)> {
+        match self {
+            Self::Io { path, .. } | Self::EmptyFile { path } | Self::Changed { path } | Self::File { path, .. } => {
+                Some((path, None))
+            }
+            Self::BrokenGzip { path, line, .. }
+            | Self::MissingColumn { path, line, .. }
+            | Self::WrongArity { path, line, .. }
+            | Self::UnknownCategory { path, line, .. }
+            | Self::InvalidNumber { path, line, .. }
+            | Self::Malformed { path, line, .. }
+            | Self::NotUtf8 { path, line }
+            | Self::MissingValue { path, line, .. }
+            | Self::MissingLabel { path, line, .. }
+            | Self::EmptyLine { path, line } => Some((path, Some(*line))),
+            Self::NoUnit { reason, .. } => reason.place(),
+            Self::Schema { .. } | Self::InvalidParameter { .. } => None,
+        }
+    }
+
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |reason| Self::Io { action, path, reason }

@@ -173,6 +173,13 @@ pub enum FairdpError {
         /// The problems.
         problems: Vec<String>,
     },
+    /// A release cannot be checked: one line per file that cannot be read. Nothing is wrong in the
+    /// others.
+    #[error("cannot be checked, for these files cannot be read, and nothing is wrong in the others:\n{}", lines(files))]
+    NotRead {
+        /// The files, each with the reason.
+        files: Vec<String>,
+    },
     /// The progress callback asked for an end.
     #[error("interrupted; a run in a folder that is kept can be continued")]
     Interrupted,
@@ -303,6 +310,22 @@ impl FairdpError {
             | Self::UnknownToModel { .. } => Exit::Refused,
             Self::NotVerified { .. } => Exit::NotVerified,
             _ => Exit::Failed,
+        }
+    }
+
+    /// The file or folder, and the line in it where the error is of one, counted from 1.
+    pub fn place(&self) -> Option<(&Path, Option<usize>)> {
+        match self {
+            Self::Config { path, line, .. } => Some((path, Some(*line))),
+            Self::Io { path, .. }
+            | Self::File { path, .. }
+            | Self::Folder { path, .. }
+            | Self::Uncovered { path, .. }
+            | Self::BeyondCap { ledger: path, .. }
+            | Self::OtherLedger { ledger: path, .. }
+            | Self::CopiedKey { ledger: path } => Some((path, None)),
+            Self::Table(error) => error.place(),
+            _ => None,
         }
     }
 

@@ -89,6 +89,7 @@ mod tests {
             (FairdpError::folder(path, "is not empty", "give another one"), Exit::Refused),
             (FairdpError::system("threads", "none is left"), Exit::Failed),
             (FairdpError::Uncovered { path: path.into(), entries: Vec::new() }, Exit::Refused),
+            (FairdpError::NotRead { files: Vec::new() }, Exit::Failed),
             (FairdpError::NotVerified { problems: Vec::new() }, Exit::NotVerified),
         ] {
             assert_eq!(error.exit(), exit, "{error:?}");

@@ -1,6 +1,7 @@
 //! Predictions of a released model for a table, written to a file.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
@@ -11,6 +12,7 @@ use crate::config::read::{encoding, with_vectors};
 use crate::error::{FairdpError, Result};
 use crate::model::FittedModel;
 use crate::output::{self, Readers};
+use crate::output_format::{ENDINGS, OutputFormat};
 use crate::predictions::{Cell, Predictions};
 use crate::predictor::Predictor;
 use crate::release::{RELEASE, STATEMENT};
@@ -46,8 +48,9 @@ pub struct PredictOptions {
     pub vectors: BTreeMap<String, Vec<String>>,
 }
 
-/// Writes one line per row of a table, in its order, for this user alone; as Parquet if the name of
-/// the file ends so, else as CSV. Memory does not grow with the table. Labels are not needed.
+/// Writes one line per row of a table, in its order, for this user alone, in the format of the
+/// file's ending: `.csv` or `.tsv`, each also with `.gz` or `.zst`, or `.parquet`. Memory does not grow
+/// with the table. Labels are not needed.
 ///
 /// The columns are `row` (from 1), those that are kept, `prediction`, `p_<class>` for every class,
 /// and `reason_1`, `change_1`, … for reasons: a column, and what it adds to the log-odds of the
@@ -63,6 +66,44 @@ pub struct PredictOptions {
 /// [`FairdpError::InvalidParameter`] for an output that is a file of the table, or in a release, for
 /// two columns of one name, and for reasons of a network or more reasons than columns.
 pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOptions) -> Result<Predicted> {
+    let write = |files: &TableFiles, write_rows: &mut WriteRows<'_>| {
+        let format = refuse_overwriting(out, files.paths())?;
+        output::write_with(out, Readers::Owner, |file| write_rows(format, file))
+    };
+    predict_by(folder, tables, options, write)
+}
+
+/// The same as CSV to a stream, such as standard output.
+///
+/// # Errors
+/// As [`predict`]; [`FairdpError::InvalidParameter`] for a strict prediction, since what was written
+/// cannot be taken back.
+pub fn predict_to(
+    folder: &Path,
+    tables: &[String],
+    out: &mut (dyn Write + Send),
+    options: &PredictOptions,
+) -> Result<Predicted> {
+    if options.is_strict {
+        let expected = "an output that is a file: what was written to a stream cannot be taken back";
+        return Err(FairdpError::invalid("--strict", "true", expected));
+    }
+    let write = |_: &TableFiles, write_rows: &mut WriteRows<'_>| {
+        write_rows(OutputFormat::PLAIN, out).map_err(FairdpError::io("write", Path::new("the output")))
+    };
+    predict_by(folder, tables, options, write)
+}
+
+/// Writes all rows in this format.
+type WriteRows<'a> = dyn FnMut(OutputFormat, &mut (dyn Write + Send)) -> io::Result<()> + 'a;
+
+/// Answers all rows; `write` finds the place for them.
+fn predict_by(
+    folder: &Path,
+    tables: &[String],
+    options: &PredictOptions,
+    write: impl FnOnce(&TableFiles, &mut WriteRows<'_>) -> Result<()>,
+) -> Result<Predicted> {
     let whole = folder.join(RELEASE);
     let release = if whole.is_dir() { &whole } else { folder };
     let model = model_of_statement(release)?;
@@ -72,15 +113,14 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOp
         files = files.with_encoding(encoding(label)?);
     }
     files = with_vectors(files, &options.vectors)?;
-    refuse_overwriting(out, files.paths())?;
     let mut predictor = Predictor::new(&model, &files)?;
     let kept = kept_columns(&predictor, &files, &options.keep)?;
     let columns = columns(&model, &predictor, &kept, options)?;
     let drops_rows = model.encoding().schema().bad_rows == BadRows::Drop;
     let mut row = 0_i64;
     let mut failed = None;
-    let written = output::write_with(out, Readers::Owner, |file| {
-        let mut predictions = Predictions::new(out, &columns, file)?;
+    let written = write(&files, &mut |format, file| {
+        let mut predictions = Predictions::new(format, &columns, file)?;
         loop {
             row += 1;
             let answer = match predictor.answer() {
@@ -89,7 +129,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOp
                 Err(FairdpError::Table(error)) if drops_rows && error.is_of_one_row() => None,
                 Err(error) => {
                     failed = Some(error);
-                    return Err(std::io::Error::other("a row does not fit"));
+                    return Err(io::Error::other("a row does not fit"));
                 }
             };
             let before =
@@ -110,7 +150,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOp
         let remarks = predictor.remarks();
         if options.is_strict && !remarks.is_empty() {
             failed = Some(FairdpError::UnknownToModel { remarks });
-            return Err(std::io::Error::other("the table is refused"));
+            return Err(io::Error::other("the table is refused"));
         }
         predictions.end()
     });
@@ -175,7 +215,7 @@ fn columns(
 
 /// An output has the name of a format, and is no file that is read, under whatever name, nor in a
 /// release, where every file has an entry in the statement.
-fn refuse_overwriting(out: &Path, inputs: &[PathBuf]) -> Result<()> {
+fn refuse_overwriting(out: &Path, inputs: &[PathBuf]) -> Result<OutputFormat> {
     let refuse = |expected: &str| Err(FairdpError::invalid("--out", out.display(), expected));
     let is_out = |input: &PathBuf| {
         fs::canonicalize(input).is_ok_and(|input| fs::canonicalize(out).is_ok_and(|out| out == input))
@@ -186,6 +226,5 @@ fn refuse_overwriting(out: &Path, inputs: &[PathBuf]) -> Result<()> {
     if out.with_file_name(STATEMENT).exists() {
         return refuse("a file outside of a release");
     }
-    let is_of = |ending: &str| out.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
-    if is_of("csv") || is_of("parquet") { Ok(()) } else { refuse("a name that ends in .csv or .parquet") }
+    OutputFormat::of(out).map_or_else(|| refuse(&format!("a name that ends in {ENDINGS}")), Ok)
 }

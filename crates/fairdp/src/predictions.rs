@@ -1,7 +1,6 @@
-//! The file of predictions: CSV, or Parquet where its name ends so.
+//! The file of predictions: delimited text or Parquet.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use dp_table::StoredAs;
@@ -12,12 +11,14 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
+use crate::output_format::{OutputFormat, TextOutput};
+
 /// Rows of one row group.
 const GROUP: usize = 65_536;
 
-/// Rows on their way to a file. In CSV a value that is not there is empty; in Parquet it is null.
+/// Rows on their way to a file. In text a value that is not there is empty; in Parquet it is null.
 pub(crate) enum Predictions<W: Write + Send> {
-    Csv(csv::Writer<W>),
+    Text(Box<csv::Writer<TextOutput<W>>>),
     Parquet { file: SerializedFileWriter<W>, columns: Vec<Column>, rows: usize },
 }
 
@@ -46,13 +47,13 @@ enum Values {
 }
 
 impl<W: Write + Send> Predictions<W> {
-    /// A file with these columns. A text file has them as texts, whatever their type.
-    pub(crate) fn new(path: &Path, columns: &[(String, StoredAs)], out: W) -> io::Result<Self> {
-        let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
-        if !is_parquet {
-            let mut lines = csv::Writer::from_writer(out);
+    /// An output with these columns. A text file has them as texts, whatever their type.
+    pub(crate) fn new(format: OutputFormat, columns: &[(String, StoredAs)], out: W) -> io::Result<Self> {
+        if let OutputFormat::Text { delimiter, compression } = format {
+            let out = TextOutput::new(out, compression)?;
+            let mut lines = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
             lines.write_record(columns.iter().map(|(name, _)| name))?;
-            return Ok(Self::Csv(lines));
+            return Ok(Self::Text(Box::new(lines)));
         }
         let field = |(name, stored_as): &(String, StoredAs)| {
             let (physical, text) = match stored_as {
@@ -78,7 +79,7 @@ impl<W: Write + Send> Predictions<W> {
     /// One value for each column.
     pub(crate) fn push<'c>(&mut self, cells: impl Iterator<Item = Cell<'c>>) -> io::Result<()> {
         match self {
-            Self::Csv(lines) => {
+            Self::Text(lines) => {
                 for cell in cells {
                     match cell {
                         Cell::Empty => lines.write_field("")?,
@@ -103,7 +104,7 @@ impl<W: Write + Send> Predictions<W> {
 
     pub(crate) fn end(self) -> io::Result<()> {
         match self {
-            Self::Csv(mut lines) => lines.flush(),
+            Self::Text(lines) => lines.into_inner().map_err(csv::IntoInnerError::into_error)?.end(),
             Self::Parquet { mut file, mut columns, rows } => {
                 if rows > 0 {
                     write_group(&mut file, &mut columns).map_err(refused)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use dp_accounting::audit::Opinion;
@@ -11,7 +12,7 @@ use crate::account::Account;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
-use crate::model::FittedModel;
+use crate::model::{FittedModel, PIPELINE, WEIGHTS};
 use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
 use crate::statement::{ReleaseStatement, STATEMENT_VERSION};
@@ -47,38 +48,85 @@ pub struct Verified {
 /// - in a run's folder: the private ledger is unchanged and names the same files and events.
 ///
 /// # Errors
-/// [`FairdpError::NotVerified`] with every problem; [`FairdpError::Io`] if there is no release.
+/// [`FairdpError::NotVerified`] with every problem; [`FairdpError::NotRead`] with every file that
+/// cannot be read, if nothing is wrong in the others; [`FairdpError::Io`] if there is no release.
 pub fn verify(folder: &Path) -> Result<Verified> {
     let release = release_of(folder);
     let ledger = (release != folder).then(|| folder.join(PRIVATE).join(LEDGER));
     let path = release.join(STATEMENT);
     let text = input::bytes(&path)?;
-    let mut problems = Vec::new();
+    let mut findings = Findings::default();
     let statement: Option<ReleaseStatement> = match String::from_utf8(text.clone()) {
-        Ok(text) => note(&mut problems, unsealed(&path, &text)),
-        Err(error) => note(&mut problems, Err(FairdpError::file(&path, error))),
+        Ok(text) => findings.note(unsealed(&path, &text)),
+        Err(error) => findings.note(Err(FairdpError::file(&path, error))),
     };
-    let mut files = note(&mut problems, digests(&release)).unwrap_or_default();
+    let mut files = digests(&release, &mut findings);
     if let Some(path) = ledger.clone() {
-        check_ledger(&path, &files, statement.as_ref(), &mut problems);
+        check_ledger(&path, &files, statement.as_ref(), &mut findings);
     }
     files.remove(STATEMENT);
-    let Some(statement) = statement else { return Err(FairdpError::NotVerified { problems }) };
-    compare(&release, &statement.files, &files, &mut problems);
-    let recomputed = note(&mut problems, check_statement(&path, &statement));
-    if input::text(&release.join(STATEMENT_TEXT)).is_ok_and(|text| text != statement.markdown()) {
-        problems.push(problem(&release.join(STATEMENT_TEXT), "does not say what statement.json says"));
+    let Some(statement) = statement else { return Err(findings.error()) };
+    compare(&release, &statement.files, &files, &mut findings);
+    let recomputed = findings.note(check_statement(&path, &statement));
+    let is_digested = |name: &str| matches!(files.get(name), Some(Some(_)));
+    if is_digested(STATEMENT_TEXT)
+        && findings.note(input::text(&release.join(STATEMENT_TEXT))).is_some_and(|text| text != statement.markdown())
+    {
+        findings.problem(&release.join(STATEMENT_TEXT), "does not say what statement.json says");
     }
-    if let Err(error) = FittedModel::load(&release) {
-        problems.push(error.in_full());
+    // What is missing or cannot be read was said.
+    if [PIPELINE, WEIGHTS].into_iter().all(is_digested) {
+        findings.note(FittedModel::load(&release));
     }
-    let fairness = note(&mut problems, fairness_of(&release.join(FAIRNESS)));
+    let fairness = is_digested(FAIRNESS).then(|| findings.note(fairness_of(&release.join(FAIRNESS)))).flatten();
     match (recomputed, fairness) {
-        (Some((epsilon, epsilon_rdp, opinion)), Some(fairness)) if problems.is_empty() => {
+        (Some((epsilon, epsilon_rdp, opinion)), Some(fairness)) if findings.is_empty() => {
             let (files, with_ledger) = (files.len() + 1, ledger.is_some());
             Ok(Verified { statement, fairness, epsilon, epsilon_rdp, opinion, files, with_ledger })
         }
-        _ => Err(FairdpError::NotVerified { problems }),
+        _ => Err(findings.error()),
+    }
+}
+
+/// What a check found: what is wrong, and what could not be read and may be right.
+#[derive(Debug, Default)]
+struct Findings {
+    problems: Vec<String>,
+    unread: Vec<String>,
+}
+
+impl Findings {
+    fn is_empty(&self) -> bool {
+        self.problems.is_empty() && self.unread.is_empty()
+    }
+
+    fn problem(&mut self, path: &Path, what: impl std::fmt::Display) {
+        self.problems.push(format!("`{}`: {what}", path.display()));
+    }
+
+    /// The value; an error is what could not be read, or what is wrong.
+    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        let error = match result {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        match &error {
+            FairdpError::Io { path, source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                self.problem(path, "is missing");
+            }
+            FairdpError::Io { .. } => self.unread.push(error.in_full()),
+            _ => self.problems.push(error.in_full()),
+        }
+        None
+    }
+
+    /// What is wrong counts more than what could not be read; both are said.
+    fn error(mut self) -> FairdpError {
+        if self.problems.is_empty() {
+            return FairdpError::NotRead { files: self.unread };
+        }
+        self.problems.append(&mut self.unread);
+        FairdpError::NotVerified { problems: self.problems }
     }
 }
 
@@ -114,57 +162,53 @@ fn fairness_of(path: &Path) -> Result<FairnessReport> {
     serde_json::from_slice(&input::bytes(path)?).map_err(|error| FairdpError::file(path, error))
 }
 
-fn problem(path: &Path, what: impl std::fmt::Display) -> String {
-    format!("`{}`: {what}", path.display())
-}
+/// sha256 of every file below a folder, by its name there; `None` for one without a digest, whose
+/// reason is among the findings.
+type Digests = BTreeMap<String, Option<String>>;
 
-/// A problem, or the value.
-fn note<T>(problems: &mut Vec<String>, result: Result<T>) -> Option<T> {
-    result.map_err(|error| problems.push(error.in_full())).ok()
-}
-
-/// sha256 of every file below a folder, by its name there.
-fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
+fn digests(folder: &Path, findings: &mut Findings) -> Digests {
     let mut files = BTreeMap::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(inner) = folders.pop() {
         let at = folder.join(&inner);
-        for entry in fs::read_dir(&at).map_err(FairdpError::io("read", &at))? {
-            let entry = entry.map_err(FairdpError::io("read", &at))?;
+        let Some(entries) = findings.note(fs::read_dir(&at).map_err(FairdpError::io("read", &at))) else { continue };
+        for entry in entries {
+            let Some(entry) = findings.note(entry.map_err(FairdpError::io("read", &at))) else { continue };
             let name = inner.join(entry.file_name());
             let path = folder.join(&name);
-            let kind = entry.file_type().map_err(FairdpError::io("read", &path))?;
+            let Some(kind) = findings.note(entry.file_type().map_err(FairdpError::io("read", &path))) else { continue };
             if kind.is_dir() {
                 folders.push(name);
-            } else if kind.is_symlink() {
-                // It may lead out of the folder, or back to it.
-                return Err(FairdpError::file(&path, "is a link, expected files and folders"));
-            } else {
-                let bytes = input::bytes(&path)?;
-                files.insert(name.to_string_lossy().into_owned(), sha256(&bytes));
+                continue;
             }
+            let bytes = if kind.is_symlink() {
+                // It may lead out of the folder, or back to it.
+                Err(FairdpError::file(&path, "is a link, expected files and folders"))
+            } else {
+                input::bytes(&path)
+            };
+            let digest = findings.note(bytes).map(|bytes| sha256(&bytes));
+            files.insert(name.to_string_lossy().into_owned(), digest);
         }
     }
-    Ok(files)
+    files
 }
 
-fn compare(
-    folder: &Path,
-    expected: &BTreeMap<String, String>,
-    found: &BTreeMap<String, String>,
-    problems: &mut Vec<String>,
-) {
+/// Names of the files that were read.
+fn with_digest(files: &Digests) -> impl Iterator<Item = &String> {
+    files.iter().filter_map(|(name, digest)| digest.as_ref().map(|_| name))
+}
+
+fn compare(folder: &Path, expected: &BTreeMap<String, String>, found: &Digests, findings: &mut Findings) {
     for (name, digest) in expected {
         match found.get(name) {
-            None => problems.push(problem(&folder.join(name), "is missing")),
-            Some(found) if found != digest => {
-                problems.push(problem(&folder.join(name), CHANGED));
-            }
+            None => findings.problem(&folder.join(name), "is missing"),
+            Some(Some(found)) if found != digest => findings.problem(&folder.join(name), CHANGED),
             Some(_) => {}
         }
     }
-    for name in found.keys().filter(|name| !expected.contains_key(*name)) {
-        problems.push(problem(&folder.join(name), "has no entry in the statement"));
+    for name in with_digest(found).filter(|name| !expected.contains_key(*name)) {
+        findings.problem(&folder.join(name), "has no entry in the statement");
     }
 }
 
@@ -207,29 +251,54 @@ fn check_statement(path: &Path, statement: &ReleaseStatement) -> Result<(f64, f6
     Ok((epsilon, rdp, opinion))
 }
 
-fn check_ledger(
-    path: &Path,
-    files: &BTreeMap<String, String>,
-    statement: Option<&ReleaseStatement>,
-    problems: &mut Vec<String>,
-) {
+fn check_ledger(path: &Path, files: &Digests, statement: Option<&ReleaseStatement>, findings: &mut Findings) {
     let read = || -> Result<LedgerFile> {
         let text = input::text(path)?;
         unsealed(path, &text)
     };
-    let Some(ledger) = note(problems, read()) else { return };
+    let Some(ledger) = findings.note(read()) else { return };
     if let Err(error) = ledger.account.verify() {
-        problems.push(problem(path, error));
+        findings.problem(path, error);
     }
     for (name, digest) in &ledger.release {
-        if files.get(name) != Some(digest) {
-            problems.push(problem(path, format!("names another `{name}` than the one in the release")));
+        match files.get(name) {
+            Some(None) => {}
+            Some(Some(found)) if found == digest => {}
+            _ => findings.problem(path, format!("names another `{name}` than the one in the release")),
         }
     }
-    for name in files.keys().filter(|name| !ledger.release.contains_key(*name)) {
-        problems.push(problem(path, format!("has no entry for `{name}` of the release")));
+    for name in with_digest(files).filter(|name| !ledger.release.contains_key(*name)) {
+        findings.problem(path, format!("has no entry for `{name}` of the release"));
     }
     if statement.is_some_and(|statement| statement.events != ledger.account.releases()) {
-        problems.push(problem(path, "has other events than the statement"));
+        findings.problem(path, "has other events than the statement");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody's release is called broken because it cannot be read; what is wrong is said first.
+    #[test]
+    fn unread_is_not_wrong() {
+        let unread = || {
+            let mut findings = Findings::default();
+            let denied =
+                FairdpError::io("read", Path::new("release/card.html"))(io::ErrorKind::PermissionDenied.into());
+            assert!(findings.note::<()>(Err(denied)).is_none());
+            findings
+        };
+        let error = unread().error();
+        assert_eq!(error.exit(), crate::Exit::Failed);
+        insta::assert_snapshot!(error, @r"
+        cannot be checked, for these files cannot be read, and nothing is wrong in the others:
+        cannot read `release/card.html`: permission denied
+        ");
+        let mut both = unread();
+        both.note::<()>(Err(FairdpError::io("read", Path::new("a"))(io::ErrorKind::NotFound.into())));
+        let error = both.error();
+        assert_eq!(error.exit(), crate::Exit::NotVerified);
+        assert_eq!(error.to_string(), "`a`: is missing\ncannot read `release/card.html`: permission denied");
     }
 }

@@ -23,6 +23,10 @@ pub(super) struct AccountArgs {
 }
 
 impl AccountArgs {
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Asks every accountant.
     pub(super) fn answer(self, out: &mut impl Write) -> Result<(), Failure> {
         let mut case = self.case.case().map_err(refused)?;

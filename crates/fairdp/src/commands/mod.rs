@@ -1,7 +1,11 @@
 //! The command line: a thin layer over the library.
 
 mod account;
+mod failure;
+mod manual;
+mod new_config;
 mod progress;
+mod stream;
 mod summary;
 
 use dp_train::DeviceName;
@@ -14,12 +18,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use self::failure::Failure;
 use self::progress::ProgressDisplay;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use dp_table::Example;
 use fairdp::fair_decisions::{Aim, Mode};
-use fairdp::{Exit, FairdpError, FitOptions, InitOptions, PredictOptions, printable};
+use fairdp::{Exit, FairdpError, FitOptions, InitOptions, PredictOptions};
 
 /// Private and fair models of one's own table.
 #[derive(Parser)]
@@ -39,10 +45,11 @@ enum Command {
     Predict {
         /// The folder of a run, or its release.
         folder: PathBuf,
-        /// The table: files or patterns.
+        /// The table: files or patterns; - for standard input.
         #[arg(required = true)]
         table: Vec<String>,
-        /// The file to write: CSV, or Parquet if its name ends in .parquet.
+        /// The file to write, in the format of its ending: .csv or .tsv (also .gz, .zst), or .parquet;
+        /// - for CSV on standard output.
         #[arg(long)]
         out: PathBuf,
         /// Columns of the table to carry through, such as an id; separated by commas.
@@ -70,6 +77,9 @@ enum Command {
     Report {
         /// The folder of a run, or its release.
         folder: PathBuf,
+        /// Machine-readable output: the statement and the figures by group.
+        #[arg(long)]
+        json: bool,
     },
     /// Check a run or a release: digests, chain, and ε again by a second accountant.
     Verify {
@@ -117,6 +127,35 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Print completions for a shell, to be sourced or put where the shell looks for them.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write the manual, a page for each command.
+    Man {
+        /// The folder for the pages.
+        folder: PathBuf,
+    },
+}
+
+impl Command {
+    /// Whether failures are to be machine-readable too.
+    fn is_json(&self) -> bool {
+        match self {
+            Self::Predict { json, .. }
+            | Self::Report { json, .. }
+            | Self::Verify { json, .. }
+            | Self::Methods { json } => *json,
+            Self::Fit(args) => args.json,
+            Self::Account(args) => args.is_json(),
+            Self::Init(_)
+            | Self::Fairness { .. }
+            | Self::Example { .. }
+            | Self::Completions { .. }
+            | Self::Man { .. } => false,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -170,6 +209,9 @@ struct InitArgs {
     /// Trains on what is read from the records here; the statement then says what is not covered.
     #[arg(long)]
     accept_uncovered: bool,
+    /// The file to write, which must not be there yet; standard output unless given.
+    #[arg(long)]
+    out: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -221,47 +263,15 @@ struct FitArgs {
 
 pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
+    let is_json = cli.command.is_json();
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(failure.told("").code()),
-    }
-}
-
-enum Failure {
-    Library(FairdpError),
-    /// Options that do not make a question.
-    Usage(String),
-    Output(io::Error),
-}
-
-impl Failure {
-    /// Says it, and returns how the program ends.
-    fn told(&self, who: &str) -> Exit {
-        let (message, exit) = match self {
-            // Lists, of lines that are plain.
-            Self::Library(error @ (FairdpError::Uncovered { .. } | FairdpError::NotVerified { .. })) => {
-                (error.to_string(), error.exit())
+        Err(failure) => {
+            if is_json {
+                failure.print_json();
             }
-            Self::Library(error) => (printable(&error.in_full()).into_owned(), error.exit()),
-            Self::Usage(message) => (printable(message).into_owned(), Exit::Usage),
-            // The reader of the output has had enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
-            Self::Output(error) => (format!("cannot write the output: {error}"), Exit::Failed),
-        };
-        let _ = writeln!(io::stderr(), "{who}error: {message}");
-        exit
-    }
-}
-
-impl From<FairdpError> for Failure {
-    fn from(error: FairdpError) -> Self {
-        Self::Library(error)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
+            ExitCode::from(failure.told("").code())
+        }
     }
 }
 
@@ -302,17 +312,33 @@ fn execute(command: Command) -> Result<(), Failure> {
                 vectors: by_column(args.vectors),
                 accept_uncovered: args.accept_uncovered,
             };
-            out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
+            match args.out {
+                Some(file) => {
+                    let tables = new_config::tables(&args.table, &file)?;
+                    new_config::write(&file, || fairdp::init(&tables, &options))?;
+                }
+                None => out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?,
+            }
         }
         Command::Fit(args) => shared_fit(args, &mut out)?,
         Command::Predict { folder, table, out: file, keep, explain, strict, encoding, vectors, json } => {
             let vectors = by_column(vectors);
             let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors };
-            let predicted = fairdp::predict(&folder, &table, &file, &options)?;
-            summary::predicted(&mut out, &predicted, &file, json)?;
+            let (table, _spooled) = stream::inputs(table)?;
+            if stream::is_output(&file) {
+                let predicted = fairdp::predict_to(&folder, &table, &mut stream::output(&file)?, &options)?;
+                summary::predicted(&mut io::stderr(), &predicted, &file, json)?;
+            } else {
+                let predicted = fairdp::predict(&folder, &table, &file, &options)?;
+                summary::predicted(&mut out, &predicted, &file, json)?;
+            }
         }
-        Command::Report { folder } => {
+        Command::Report { folder, json } => {
             let verified = fairdp::verify(&folder)?;
+            if json {
+                summary::report(&mut out, &verified)?;
+                return Ok(out.flush()?);
+            }
             summary::rates(&mut out, &verified.fairness)?;
             writeln!(out)?;
             out.write_all(verified.statement.markdown().as_bytes())?;
@@ -329,6 +355,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         }
         Command::Methods { json } => summary::methods(&mut out, json)?,
         Command::Account(args) => args.answer(&mut out)?,
+        Command::Completions { shell } => manual::completions::<Cli>(shell, &mut out),
+        Command::Man { folder } => manual::pages::<Cli>(&folder)?,
         Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
     }
     out.flush()?;

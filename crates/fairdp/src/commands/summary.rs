@@ -250,6 +250,12 @@ fn cell(rate: Rate) -> String {
     rate.value.map_or("unknown".into(), |value| format!("{value:.3} [{:.3}, {:.3}]", rate.low, rate.high))
 }
 
+/// The statement and the figures by group, for a program.
+pub(super) fn report(out: &mut impl Write, verified: &Verified) -> io::Result<()> {
+    let answer = serde_json::json!({ "statement": verified.statement, "fairness": verified.fairness });
+    writeln!(out, "{}", printable_json(&serde_json::to_string_pretty(&answer)?))
+}
+
 pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) -> io::Result<()> {
     let is_confirmed = matches!(verified.opinion, Opinion::Confirmed(_));
     if json {

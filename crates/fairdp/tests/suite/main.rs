@@ -22,6 +22,7 @@ mod predictions;
 mod program;
 mod ranks;
 mod releases;
+mod streams;
 mod tuning;
 mod units;
 mod values;

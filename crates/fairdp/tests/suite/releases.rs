@@ -123,6 +123,14 @@ fn one_changed_byte_is_named() {
         std::os::unix::fs::symlink(".", here.join("run/release/inner")).unwrap();
         let (code, message) = refused(here, &["verify", "run/release"]);
         assert!(code == 4 && message.contains("inner`: is a link"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        fs::remove_file(here.join("run/release/inner")).unwrap();
+        // A link in the place of a file accuses no other file.
+        fs::rename(here.join("run/release/card.html"), here.join("card.html")).unwrap();
+        std::os::unix::fs::symlink(here.join("card.html"), here.join("run/release/card.html")).unwrap();
+        let (code, message) = refused(here, &["verify", "run"]);
+        assert!(code == 4 && message.contains("card.html`: is a link"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
 
@@ -472,8 +480,8 @@ fn outputs_and_options_are_refused_before_any_work() {
         ("run/release/p.csv", 2, "outside of a release"),
         ("records.csv", 1, "a database"),
         ("folder.csv", 1, "is a directory"),
-        ("records.db", 2, "ends in .csv or .parquet"),
-        ("run", 2, "ends in .csv or .parquet"),
+        ("records.db", 2, "ends in .csv or .tsv"),
+        ("run", 2, "ends in .csv or .tsv"),
     ] {
         let (found, message) = refused(&predict(out));
         assert!(found == code && message.contains(expected) && message.contains(out), "{out}: {found} {message}");
