@@ -180,7 +180,7 @@ fn a_release_that_was_changed_ends_every_command_alike() {
         fs::write(&path, whole).unwrap();
     }
     let (code, message) = refused(here, &["predict", "run", "table.csv", "--out", "p.txt"]);
-    assert!(code == 2 && message.contains("--out = p.txt: expected a name that ends in .csv or .parquet"), "{message}");
+    assert!(code == 2 && message.contains("--out = p.txt: expected a name that ends in .csv or .tsv"), "{message}");
     let help = done(here, &["--help"]);
     for exit in fairdp::Exit::ALL {
         assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(&format!(
