@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 /// Where files are written: beside their places, then renamed; and in temporary folders, for
 /// faults.
-const WRITERS: [&str; 6] = [
+const WRITERS: [&str; 7] = [
     "crates/dp-data/src/download.rs",
+    // Pipes and devices, and what was read from them until a command ends.
+    "crates/fairdp/src/commands/stream.rs",
     "crates/fairdp/src/output.rs",
     "crates/whole-file/src",
     "xtask/faults/src",

@@ -8,7 +8,7 @@ use dp_linear::{Goal, Objective};
 
 use crate::config::entry_error::EntryError;
 use crate::config::nearest::nearest;
-use crate::config::{MethodChoice, ModelEntry, ModelKind};
+use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind};
 use crate::error::Result;
 
 /// Width of a network's hidden layer unless one is given.
@@ -140,6 +140,17 @@ impl Recipe {
                 let place = format!("method.{key}");
                 let message = format!("{place}: expected with a method by name alone (`fairdp methods`)");
                 return Err(EntryError::new(place, message));
+            }
+            if let (
+                Some((_, Goal::WorstClass | Goal::EqualRecall, _)),
+                Some(Decision::Accuracy | Decision::Compromise),
+            ) = (conditioned, model.decision)
+            {
+                let message = format!(
+                    "model.decision: expected \"balanced\" or none with method.name = \"{name}\", in whose decisions classes \
+                     count equally"
+                );
+                return Err(EntryError::new("model.decision", message));
             }
             let is_plain = model.objective == Objective::Population;
             let method = match conditioned {

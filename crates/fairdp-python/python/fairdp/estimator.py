@@ -603,6 +603,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             method = section("[method]", {"name": self.method, **(self.method_options or {})})
         except TypeError as error:
             raise TypeError(f"method_options: {error}") from None
+        # These methods make classes count equally, in the place of the default.
+        is_balanced = self.decision == "accuracy" and self.method in ("conditioned-adjusted", "conditioned-fair")
+        decision = None if is_balanced else self.decision
         parts = [
             section("version = 1", {"accept_uncovered": bool(table.leaks), "fairness": self._fairness()}),
             section("[table]", {"files": [], "missing": [""]}),
@@ -610,7 +613,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             section("[privacy]", {"epsilon": float(self.epsilon), "delta": delta, "total_epsilon": total}),
             section("[test]", {"fraction": float(self.test_fraction)}),
             unit,
-            section("[model]", {"kind": self.model, "hidden": hidden, "decision": self.decision, "objective": objective}),
+            section("[model]", {"kind": self.model, "hidden": hidden, "decision": decision, "objective": objective}),
             method,
             *table.entries,
         ]

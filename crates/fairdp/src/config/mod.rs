@@ -269,9 +269,8 @@ pub struct ModelEntry {
     pub kind: ModelKind,
     /// Widths of a network's hidden layers; one of 32 unless given.
     pub hidden: Option<Vec<usize>>,
-    /// How classes become decisions.
-    #[serde(default)]
-    pub decision: Decision,
+    /// How classes become decisions; `compromise` unless given, or what the method says of itself.
+    pub decision: Option<Decision>,
     /// Whose loss is made small: `population`, or `equal-classes`, whose records count less the more
     /// common their class is.
     #[serde(default)]

@@ -229,7 +229,7 @@ impl Config {
     pub(crate) fn decision(&self, recipe: &Recipe) -> Decision {
         match recipe.method {
             Method::Conditioned { goal: Goal::WorstClass | Goal::EqualRecall, .. } => Decision::Balanced,
-            _ => self.model.decision,
+            _ => self.model.decision.unwrap_or_default(),
         }
     }
 

@@ -316,7 +316,7 @@ impl Run<'_> {
             journal.stage("releasing scores")?;
             let cells = tables.training().scores(model, &scores.grid())?;
             let counts = self.release_scores(planned, cells, &mut key.stream("scores", 0))?;
-            let (aim, decision) = (self.config().fairness.aim()?, self.config().model.decision);
+            let (aim, decision) = (self.config().fairness.aim()?, model.pipeline().decision);
             let (_, thresholds) = chosen(&scores, &counts, &aim, decision, model.encoding().groups(), model.classes());
             model.set_thresholds(&thresholds);
             scores.training = Some(counts);

@@ -211,7 +211,10 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         text,
         "\n[model]\nkind = {model}  # \"additive\": one curve per number, one value per category; \"mlp\""
     );
-    text.push_str("decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n");
+    text.push_str(match options.method.as_deref() {
+        Some("conditioned-adjusted" | "conditioned-fair") => "decision = \"balanced\"  # as the method has it\n",
+        _ => "decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n",
+    });
     let method = quoted(options.method.as_deref().unwrap_or("auto"));
     let _ = writeln!(text, "\n[method]\nname = {method}  # or a name from `fairdp methods`");
     for name in &options.groups {

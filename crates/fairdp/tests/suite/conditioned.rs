@@ -128,6 +128,8 @@ fn conditioned_methods_by_name() {
     };
     let message = refusal("[method]\nname = \"conditioned\"\nsteps = 3");
     assert!(message.contains("method.steps"), "{message}");
+    let message = refusal("[model]\ndecision = \"accuracy\"\n[method]\nname = \"conditioned-adjusted\"");
+    assert!(message.contains("model.decision: expected \"balanced\" or none"), "{message}");
     let message = refusal("[model]\nkind = \"mlp\"\n[method]\nname = \"conditioned\"");
     assert!(message.contains("method.name = \"conditioned\": expected with the additive model"), "{message}");
     let message = refusal(&candidates.replace("\"conditioned\"", "\"conditioned-fair\""));

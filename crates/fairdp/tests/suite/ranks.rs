@@ -33,6 +33,11 @@ fn folders() -> Vec<tempfile::TempDir> {
                 config
                     .replace("kind = \"auto\"", &format!("kind = {model}"))
                     .replace("name = \"auto\"", &format!("name = {method}"))
+                    // The method has decisions of its own.
+                    .replace(
+                        "decision = \"compromise\"",
+                        if method.contains("-fair") { "" } else { "decision = \"compromise\"" },
+                    )
             })
         })
         .collect();
