@@ -19,7 +19,7 @@ const GROUP: usize = 65_536;
 /// Rows on their way to a file. In text a value that is not there is empty; in Parquet it is null.
 pub(crate) enum Predictions<W: Write + Send> {
     Text(Box<csv::Writer<TextOutput<W>>>),
-    Parquet { file: SerializedFileWriter<W>, columns: Vec<Column>, rows: usize },
+    Parquet { file: Box<SerializedFileWriter<W>>, columns: Vec<Column>, rows: usize },
 }
 
 /// One value of a row.
@@ -71,7 +71,7 @@ impl<W: Write + Send> Predictions<W> {
         let fields = columns.iter().map(field).collect::<Result<_, _>>().map_err(refused)?;
         let schema = Type::group_type_builder("predictions").with_fields(fields).build().map_err(refused)?;
         let properties = Arc::new(WriterProperties::builder().set_created_by("fairdp predict".to_owned()).build());
-        let file = SerializedFileWriter::new(out, Arc::new(schema), properties).map_err(refused)?;
+        let file = Box::new(SerializedFileWriter::new(out, Arc::new(schema), properties).map_err(refused)?);
         let columns = columns.iter().map(|(_, stored_as)| Column::new(*stored_as)).collect();
         Ok(Self::Parquet { file, columns, rows: 0 })
     }

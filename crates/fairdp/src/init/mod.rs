@@ -110,6 +110,15 @@ impl InitOptions {
 /// From this number of rows on, which is public, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
+
+/// The line of the decision; some methods have one of their own.
+fn decision(method: Option<&str>) -> &'static str {
+    match method {
+        Some("conditioned-adjusted" | "conditioned-fair") => "decision = \"balanced\"  # as the method has it\n",
+        _ => "decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n",
+    }
+}
+
 /// A configuration for a table, as text.
 ///
 /// # Errors
@@ -211,10 +220,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         text,
         "\n[model]\nkind = {model}  # \"additive\": one curve per number, one value per category; \"mlp\""
     );
-    text.push_str(match options.method.as_deref() {
-        Some("conditioned-adjusted" | "conditioned-fair") => "decision = \"balanced\"  # as the method has it\n",
-        _ => "decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n",
-    });
+    text.push_str(decision(options.method.as_deref()));
     let method = quoted(options.method.as_deref().unwrap_or("auto"));
     let _ = writeln!(text, "\n[method]\nname = {method}  # or a name from `fairdp methods`");
     for name in &options.groups {

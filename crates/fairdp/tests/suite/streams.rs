@@ -92,7 +92,7 @@ fn an_output_has_the_format_of_its_ending() {
 fn failures_are_machine_readable_where_output_is() {
     let folder = fitted();
     let here = folder.path();
-    fs::write(here.join("bad.csv"), text(&fs::read(here.join("table.csv")).unwrap()).replacen("\n", "\nx", 1)).unwrap();
+    fs::write(here.join("bad.csv"), text(&fs::read(here.join("table.csv")).unwrap()).replacen('\n', "\nx", 1)).unwrap();
     let failure = |arguments: &[&str]| -> (Option<i32>, serde_json::Value) {
         let output = program(here, arguments);
         (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
