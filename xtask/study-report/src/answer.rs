@@ -12,6 +12,9 @@ use super::label::label;
 use super::metric::{REFERENCE, privacy_costs};
 use super::statistics::SIGNIFICANCE;
 
+/// More methods that cannot be told apart are counted, not named: nobody reads a list of thirty.
+const MOST_ALIKE: usize = 8;
+
 /// The method that others are compared with.
 const BASELINE: &str = "dpsgd";
 
@@ -112,10 +115,19 @@ fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
             format!(
                 "{of}, {} may have the smallest gap {between}, as far as the seeds can tell: {}.{baseline}",
                 alike.len(),
-                gaps.join("; ")
+                listed(&gaps)
             )
         }
     }))
+}
+
+fn listed(methods: &[String]) -> String {
+    match methods {
+        [first, second, .., last] if methods.len() > MOST_ALIKE => {
+            format!("{first}; {second}; {} others, of which the last is {last}", methods.len() - 2)
+        }
+        methods => methods.join("; "),
+    }
 }
 
 fn in_words((method, gap, payer): &Costed<'_>) -> String {
@@ -198,6 +210,13 @@ mod tests {
                 .collect();
         }
         experiment
+    }
+
+    #[test]
+    fn many_methods_alike_are_counted() {
+        let methods: Vec<String> = (1..=9).map(|place| format!("m{place}")).collect();
+        assert_eq!(listed(&methods), "m1; m2; 7 others, of which the last is m9");
+        assert_eq!(listed(&methods[..3]), "m1; m2; m3");
     }
 
     #[test]
