@@ -52,7 +52,7 @@ impl<W: Write + Send> Predictions<W> {
         if let OutputFormat::Text { delimiter, compression } = format {
             let out = TextOutput::new(out, compression)?;
             let mut lines = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
-            lines.write_record(columns.iter().map(|(name, _)| name))?;
+            lines.write_record(columns.iter().map(|(name, _)| name)).map_err(unwrapped)?;
             return Ok(Self::Text(Box::new(lines)));
         }
         let field = |(name, stored_as): &(String, StoredAs)| {
@@ -82,13 +82,14 @@ impl<W: Write + Send> Predictions<W> {
             Self::Text(lines) => {
                 for cell in cells {
                     match cell {
-                        Cell::Empty => lines.write_field("")?,
-                        Cell::Integer(value) => lines.write_field(value.to_string())?,
-                        Cell::Number(value) => lines.write_field(value.to_string())?,
-                        Cell::Text(text) => lines.write_field(text)?,
+                        Cell::Empty => lines.write_field(""),
+                        Cell::Integer(value) => lines.write_field(value.to_string()),
+                        Cell::Number(value) => lines.write_field(value.to_string()),
+                        Cell::Text(text) => lines.write_field(text),
                     }
+                    .map_err(unwrapped)?;
                 }
-                Ok(lines.write_record(None::<&[u8]>)?)
+                lines.write_record(None::<&[u8]>).map_err(unwrapped)
             }
             Self::Parquet { file, columns, rows } => {
                 columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(&cell));
@@ -173,6 +174,14 @@ fn write_column<T: DataType, W: Write + Send>(
     values.clear();
     levels.clear();
     Ok(())
+}
+
+/// The error of the system, whose kind says whether a reader is gone.
+fn unwrapped(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
+    }
 }
 
 fn refused(error: ParquetError) -> io::Error {

@@ -50,6 +50,22 @@ fn predictions_through_pipes_are_those_of_files() {
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
+/// As `head` does: it has read enough.
+#[test]
+fn a_reader_that_goes_ends_a_prediction_well() {
+    let folder = fitted();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairdp"))
+        .current_dir(folder.path())
+        .args(["predict", "run", "table.csv", "--out", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_named_pipe_is_read_and_written() {
