@@ -26,6 +26,19 @@ pub(crate) struct Recipe {
     pub(crate) method: Method,
 }
 
+/// The decision that training towards a goal has of itself, if it has one.
+fn decision_of(goal: Goal) -> Option<Decision> {
+    match goal {
+        Goal::Accuracy => None,
+        Goal::WorstClass | Goal::EqualRecall => Some(Decision::Balanced),
+    }
+}
+
+/// The same of a method by its name.
+pub(crate) fn decision_of_method(name: &str) -> Option<Decision> {
+    CONDITIONED.iter().find(|(known, ..)| *known == name).and_then(|(_, goal, _)| decision_of(*goal))
+}
+
 /// The model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Architecture {
@@ -141,11 +154,8 @@ impl Recipe {
                 let message = format!("{place}: expected with a method by name alone (`fairdp methods`)");
                 return Err(EntryError::new(place, message));
             }
-            if let (
-                Some((_, Goal::WorstClass | Goal::EqualRecall, _)),
-                Some(Decision::Accuracy | Decision::Compromise),
-            ) = (conditioned, model.decision)
-            {
+            let own = decision_of_method(name);
+            if own.is_some() && model.decision.is_some_and(|decision| Some(decision) != own) {
                 let message = format!(
                     "model.decision: expected \"balanced\" or none with method.name = \"{name}\", in whose decisions classes \
                      count equally"
@@ -166,6 +176,14 @@ impl Recipe {
         }
         let named = SgdMethod::new(name, method, &architecture, has_groups, records_per_unit)?;
         Ok(Self { architecture, method: Method::Sgd(named) })
+    }
+
+    /// The decision that the method has of itself, if it has one.
+    pub(crate) fn decision(&self) -> Option<Decision> {
+        match self.method {
+            Method::Conditioned { goal, .. } => decision_of(goal),
+            Method::FullDescent(_) | Method::Sgd(_) => None,
+        }
     }
 
     /// Probability with which a record enters a step's batch.

@@ -78,7 +78,17 @@ impl Quantity {
     }
 }
 
+impl Smaller {
+    fn without_margin(smaller: Quantity, larger: Quantity) -> Self {
+        Self { smaller, larger, margin: 0.0 }
+    }
+}
+
 impl Claim {
+    fn of(text: &str, source: &'static str, comparisons: Vec<Smaller>) -> Self {
+        Self { text: text.to_owned(), source, comparisons, addition: None }
+    }
+
     /// What it compares of this experiment.
     pub(crate) fn columns_of<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a Column> {
         let quantities = self.comparisons.iter().flat_map(|comparison| [&comparison.smaller, &comparison.larger]);
@@ -100,9 +110,9 @@ impl Claim {
         let of = |method: &str| Quantity::new(experiment, method, metric, group);
         let comparisons = others
             .iter()
-            .map(|other| Ok(Smaller { smaller: of(method)?, larger: of(other)?, margin: 0.0 }))
+            .map(|other| Ok(Smaller::without_margin(of(method)?, of(other)?)))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Self { text: text.to_owned(), source, comparisons, addition: None })
+        Ok(Self::of(text, source, comparisons))
     }
 
     /// One method has a greater value than each of the others.
@@ -137,8 +147,8 @@ impl Claim {
         (group, other): (&str, &str),
     ) -> anyhow::Result<Self> {
         let of = |group: &str| Quantity::new(experiment, method, metric, group);
-        let comparisons = vec![Smaller { smaller: of(group)?, larger: of(other)?, margin: 0.0 }];
-        Ok(Self { text: text.to_owned(), source, comparisons, addition: None })
+        let comparisons = vec![Smaller::without_margin(of(group)?, of(other)?)];
+        Ok(Self::of(text, source, comparisons))
     }
 
     /// One method's values for two groups differ by at most a margin: two one-sided tests
@@ -160,7 +170,7 @@ impl Claim {
             Smaller { smaller: of(group)?, larger: of(other)?, margin },
             Smaller { smaller: of(other)?, larger: of(group)?, margin },
         ];
-        Ok(Self { text: text.to_owned(), source, comparisons, addition: None })
+        Ok(Self::of(text, source, comparisons))
     }
 
     /// One metric of a group and a method is smaller than another.
@@ -176,8 +186,8 @@ impl Claim {
         (smaller, larger): (&str, &str),
     ) -> anyhow::Result<Self> {
         let of = |metric: &str| Quantity::new(experiment, method, metric, group);
-        let comparisons = vec![Smaller { smaller: of(smaller)?, larger: of(larger)?, margin: 0.0 }];
-        Ok(Self { text: text.to_owned(), source, comparisons, addition: None })
+        let comparisons = vec![Smaller::without_margin(of(smaller)?, of(larger)?)];
+        Ok(Self::of(text, source, comparisons))
     }
 
     /// One method's value is greater for one group than for each of the others.
@@ -195,9 +205,9 @@ impl Claim {
         let of = |group: &str| Quantity::new(experiment, method, metric, group);
         let comparisons = others
             .iter()
-            .map(|other| Ok(Smaller { smaller: of(other)?, larger: of(group)?, margin: 0.0 }))
+            .map(|other| Ok(Smaller::without_margin(of(other)?, of(group)?)))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Self { text: text.to_owned(), source, comparisons, addition: None })
+        Ok(Self::of(text, source, comparisons))
     }
 
     /// The experiments and methods that it is about.

@@ -227,10 +227,7 @@ impl Config {
 
     /// How probabilities become decisions: a method that makes classes count equally says so itself.
     pub(crate) fn decision(&self, recipe: &Recipe) -> Decision {
-        match recipe.method {
-            Method::Conditioned { goal: Goal::WorstClass | Goal::EqualRecall, .. } => Decision::Balanced,
-            _ => self.model.decision.unwrap_or_default(),
-        }
+        recipe.decision().or(self.model.decision).unwrap_or_default()
     }
 
     /// The model and the method of training.

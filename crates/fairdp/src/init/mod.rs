@@ -16,7 +16,7 @@ use serde::de::value::StrDeserializer;
 use crate::config::read::{absolute, encoding, with_vectors};
 use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
-use crate::recipe::{Recipe, TableFacts};
+use crate::recipe::{Recipe, TableFacts, decision_of_method};
 
 use self::columns::{column, group, vector};
 use self::remarks::{remarks, remarks_on_rows};
@@ -113,9 +113,9 @@ const MARK: &str = "from = \"data\"  # read from the records: check it, and add 
 
 /// The line of the decision; some methods have one of their own.
 fn decision(method: Option<&str>) -> &'static str {
-    match method {
-        Some("conditioned-adjusted" | "conditioned-fair") => "decision = \"balanced\"  # as the method has it\n",
-        _ => "decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n",
+    match method.and_then(decision_of_method) {
+        Some(_) => "decision = \"balanced\"  # as the method has it\n",
+        None => "decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n",
     }
 }
 
