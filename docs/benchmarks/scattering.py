@@ -3,7 +3,7 @@
     python docs/benchmarks/scattering.py [--rounds N]
 
 Needs kymatio 0.3 and numpy; with torch, Kymatio's torch backend is measured as well. Ours is
-`cargo bench -p dp-linear --bench scattering`, which the script starts; build it before. Images are
+`cargo bench -p scattering --bench scattering`, which the script starts; build it before. Images are
 28 x 28, J = 2, 8 angles, order 2, two threads each.
 """
 import argparse
@@ -57,7 +57,7 @@ def torch_backend():
 
 def ours():
     name = "scattering/1x28x28-J2/threads-2"
-    command = ["cargo", "bench", "-q", "-p", "dp-linear", "--bench", "scattering", "--", name]
+    command = ["cargo", "bench", "-q", "-p", "scattering", "--bench", "scattering", "--", name]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     folder = target / "criterion" / "scattering_1x28x28-J2" / "threads-2" / "new"

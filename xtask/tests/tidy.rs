@@ -29,7 +29,7 @@ const FLOORS: [&[&str]; 10] = [
     &["dp-engine"],
     &["fault-shim", "book"],
     &["dp-data", "dp-table", "fair-decisions"],
-    &["dp-accounting", "dp-clipping", "fair-metrics", "fair-report", "faults", "whole-file"],
+    &["dp-accounting", "dp-clipping", "fair-metrics", "fair-report", "faults", "scattering", "whole-file"],
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -14,7 +14,6 @@ mod recipe;
 mod release;
 mod rows;
 mod scales;
-pub mod scattering;
 mod search;
 mod settings;
 mod solver;
@@ -29,6 +28,8 @@ pub use dp_engine;
 pub use dp_train;
 /// Generators of the version that this crate takes.
 pub use rand_chacha;
+/// Image features that need no data, of norm 1: what [`conditioning`] takes.
+pub use scattering;
 
 pub use budget::GaussianBudget;
 pub use class_counts::ClassCounts;

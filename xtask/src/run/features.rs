@@ -4,9 +4,11 @@ use std::num::NonZeroUsize;
 
 use anyhow::Context;
 use dp_data::{Dataset, InputConstant, Split};
-use dp_linear::scattering::{ImageFeatures, ImageFeaturesConfig};
+use dp_linear::scattering::{ImageFeatures, ImageFeaturesConfig, ImageSize};
 use dp_linear::unit_rows;
 use ndarray::Array2;
+
+use dp_train::ImageShape;
 
 use super::images;
 
@@ -68,7 +70,9 @@ const MNIST_MEAN: f32 = 0.1307;
 const MNIST_DEVIATION: f32 = 0.3081;
 
 fn scatter(part: &mut Dataset) -> anyhow::Result<()> {
-    let features = ImageFeatures::new(ImageFeaturesConfig::default(), images::SHAPE)?;
+    let ImageShape { height, width, channels } = images::SHAPE;
+    let size = ImageSize { height, width, channels };
+    let features = ImageFeatures::new(ImageFeaturesConfig::default(), size)?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let pixels = part.features.as_slice().context("features are not contiguous")?;
     let rows = features.of(pixels, threads)?;

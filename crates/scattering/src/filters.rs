@@ -14,10 +14,10 @@ const FOUR_DECIMAL_PI: f64 = 3.1415;
 
 /// A transfer function on a grid, row-major `[rows, columns]`.
 #[derive(Debug, Clone)]
-pub(super) struct Transfer {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    pub(super) values: Vec<f64>,
+pub(crate) struct Transfer {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) values: Vec<f64>,
 }
 
 impl Transfer {
@@ -25,7 +25,7 @@ impl Transfer {
     ///
     /// `ψ(u) = g(u) (exp(i ξ·u) − K)`: a Gaussian envelope, stretched across the wave by `L/4`,
     /// times a wave of frequency `¾π/2^scale`, with `K` such that constants are not seen.
-    pub(super) fn wavelet(rows: usize, columns: usize, scale: usize, angle: usize, angles: usize) -> Self {
+    pub(crate) fn wavelet(rows: usize, columns: usize, scale: usize, angle: usize, angles: usize) -> Self {
         let octave = (1_u64 << scale) as f64;
         let first = (angles as f64 / 2.0 - 1.0).trunc();
         let direction = (first - angle as f64) * std::f64::consts::PI / angles as f64;
@@ -64,7 +64,7 @@ impl Transfer {
     }
 
     /// The part of it that a grid `2^halvings` times as coarse can hold: its low frequencies.
-    pub(super) fn coarser(&self, halvings: usize) -> Self {
+    pub(crate) fn coarser(&self, halvings: usize) -> Self {
         let (rows, columns) = (self.rows >> halvings, self.columns >> halvings);
         let mut values = vec![0.0; rows * columns];
         for i in (0..self.rows).filter(|&i| is_low(i, self.rows, halvings)) {
@@ -86,7 +86,7 @@ fn is_low(frequency: usize, len: usize, halvings: usize) -> bool {
 /// One axis of the separable Gaussian low pass of width `0.8 · 2^(J−1)`: its transfer function.
 ///
 /// The two-dimensional one is the product over both axes.
-pub(super) fn low_pass_axis(len: usize, log2_scale: usize, halvings: usize) -> Vec<f64> {
+pub(crate) fn low_pass_axis(len: usize, log2_scale: usize, halvings: usize) -> Vec<f64> {
     let width = ENVELOPE * (1_u64 << log2_scale) as f64 / 2.0;
     let mut signal: Vec<Complex<f64>> = (0..len)
         .map(|u| {

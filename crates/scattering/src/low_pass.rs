@@ -1,10 +1,10 @@
 //! Averaging over neighbourhoods, subsampling and cutting off the margin, as two small matrices.
 
-use dp_engine::vector_math::vectorise;
+use crate::simd::vectorise;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-use super::filters::low_pass_axis;
+use crate::filters::low_pass_axis;
 
 /// Columns of results that are formed side by side, in one register.
 const LANES: usize = 8;
@@ -13,7 +13,7 @@ const LANES: usize = 8;
 ///
 /// The Gaussian is a product over both axes, and so are subsampling and cutting off, so all of them
 /// together are one matrix from the left and one from the right.
-pub(super) struct LowPass {
+pub(crate) struct LowPass {
     /// `[blocks, map columns]` of [`LANES`] columns of results each, the last block padded with
     /// zeros.
     columns: Vec<[f32; LANES]>,
@@ -27,7 +27,7 @@ pub(super) struct LowPass {
 
 impl LowPass {
     /// For maps that were halved `halvings` times, of a padded image of this size.
-    pub(super) fn new(image: (usize, usize), log2_scale: usize, halvings: usize) -> Self {
+    pub(crate) fn new(image: (usize, usize), log2_scale: usize, halvings: usize) -> Self {
         let (rows, out_rows) = axis(image.0, log2_scale, halvings);
         let (weights, out_columns) = axis(image.1, log2_scale, halvings);
         let map = (image.0 >> halvings, image.1 >> halvings);
@@ -42,12 +42,12 @@ impl LowPass {
     }
 
     /// Rows and columns of a result.
-    pub(super) fn out(&self) -> (usize, usize) {
+    pub(crate) fn out(&self) -> (usize, usize) {
         self.out
     }
 
     /// The map's average into `out`, row-major.
-    pub(super) fn apply(&mut self, map: &[f32], out: &mut [f32]) {
+    pub(crate) fn apply(&mut self, map: &[f32], out: &mut [f32]) {
         let Self { columns, rows, map: (height, width), out: (_, out_columns), buffer } = self;
         vectorise(
             #[inline(always)]

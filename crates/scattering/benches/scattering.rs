@@ -9,18 +9,18 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use dp_engine::ImageShape;
-use dp_linear::scattering::{ImageFeatures, ImageFeaturesConfig, Scattering, ScatteringConfig};
+
+use scattering::{ImageFeatures, ImageFeaturesConfig, ImageSize, Scattering, ScatteringConfig};
 
 const IMAGES: usize = 500;
 
-fn pixels(image: ImageShape) -> Vec<f32> {
+fn pixels(image: ImageSize) -> Vec<f32> {
     (0..IMAGES * image.len()).map(|i| ((i * 7919) % 256) as f32 / 255.0).collect()
 }
 
 fn scattering(criterion: &mut Criterion) {
     for (channels, side, log2_scale) in [(1, 28, 2), (3, 32, 2), (3, 64, 3)] {
-        let image = ImageShape { height: side, width: side, channels };
+        let image = ImageSize { height: side, width: side, channels };
         let config = ScatteringConfig { log2_scale, ..ScatteringConfig::default() };
         let transform = Scattering::new(config, image).unwrap();
         let pixels = pixels(image);
@@ -32,7 +32,7 @@ fn scattering(criterion: &mut Criterion) {
         }
         group.finish();
     }
-    let image = ImageShape { height: 28, width: 28, channels: 1 };
+    let image = ImageSize { height: 28, width: 28, channels: 1 };
     let features = ImageFeatures::new(ImageFeaturesConfig::default(), image).unwrap();
     let pixels = pixels(image);
     let mut group = criterion.benchmark_group("scattering/features-1x28x28");

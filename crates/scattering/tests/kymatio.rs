@@ -2,8 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use dp_engine::ImageShape;
-use dp_linear::scattering::{Scattering, ScatteringConfig};
+use scattering::{ImageSize, Scattering, ScatteringConfig};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -35,7 +34,7 @@ fn values_are_kymatios() {
     let golden: Golden = serde_json::from_str(include_str!("golden/scattering.json")).unwrap();
     for case in golden.cases {
         let Case { height, width, channels, log2_scale, angles, order, .. } = case;
-        let image = ImageShape { height, width, channels };
+        let image = ImageSize { height, width, channels };
         let scattering = Scattering::new(ScatteringConfig { log2_scale, angles, order }, image).unwrap();
         let pixels: Vec<f32> = (0..image.len() as u64).map(|i| ((31 * i * i + 17 * i) % 257) as f32 / 256.0).collect();
         let got = scattering.transform(&pixels, NonZeroUsize::MIN).unwrap();

@@ -1,17 +1,19 @@
 //! The scattering transform of images.
 
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
 
-use dp_engine::vector_math::vectorise;
-use dp_engine::{ImageShape, Threads};
+use crate::simd::vectorise;
+use crate::size::ImageSize;
+use rayon::ThreadPoolBuilder;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex32;
 use serde::{Deserialize, Serialize};
 
-use super::filters::Transfer;
-use super::low_pass::LowPass;
-use super::spectrum::Spectrum;
-use crate::error::{LinearError, Result};
+use crate::error::{Result, ScatteringError};
+use crate::filters::Transfer;
+use crate::low_pass::LowPass;
+use crate::spectrum::Spectrum;
 
 /// Options of a scattering transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,22 +42,22 @@ impl ScatteringConfig {
         1 + j * l + second
     }
 
-    fn validate(self, image: ImageShape) -> Result<()> {
+    fn validate(self, image: ImageSize) -> Result<()> {
         let side = image.height.min(image.width);
         // The largest J with 2^J ≤ side.
         let largest = side.checked_ilog2().unwrap_or(0) as usize;
         if self.log2_scale == 0 || self.log2_scale > largest {
             let expected = format!("1 to {largest}, so that 2^J is at most the image's side of {side}");
-            return Err(LinearError::invalid("scattering.log2_scale", self.log2_scale, expected));
+            return Err(ScatteringError::invalid("scattering.log2_scale", self.log2_scale, expected));
         }
         if !(1..=64).contains(&self.angles) {
-            return Err(LinearError::invalid("scattering.angles", self.angles, "1 to 64"));
+            return Err(ScatteringError::invalid("scattering.angles", self.angles, "1 to 64"));
         }
         if !(1..=2).contains(&self.order) {
-            return Err(LinearError::invalid("scattering.order", self.order, "1 or 2"));
+            return Err(ScatteringError::invalid("scattering.order", self.order, "1 or 2"));
         }
         if image.channels == 0 {
-            return Err(LinearError::invalid("image.channels", 0, "at least 1"));
+            return Err(ScatteringError::invalid("image.channels", 0, "at least 1"));
         }
         Ok(())
     }
@@ -80,24 +82,26 @@ impl ScatteringConfig {
 /// **Example**
 /// ```
 /// use std::num::NonZeroUsize;
-/// use dp_linear::scattering::{Scattering, ScatteringConfig};
-/// use dp_train::ImageShape;
-/// let image = ImageShape { channels: 1, height: 28, width: 28 };
+/// use scattering::{Scattering, ScatteringConfig};
+/// use scattering::ImageSize;
+/// let image = ImageSize { channels: 1, height: 28, width: 28 };
 /// let scattering = Scattering::new(ScatteringConfig::default(), image)?;
-/// assert_eq!(scattering.output(), ImageShape { channels: 81, height: 7, width: 7 });
+/// assert_eq!(scattering.output(), ImageSize { channels: 81, height: 7, width: 7 });
 /// // A constant image has no wavelet coefficients; channels are last.
 /// let features = scattering.transform(&[0.5; 28 * 28], NonZeroUsize::MIN)?;
 /// for channels in features.chunks_exact(81) {
 ///     assert!((channels[0] - 0.5).abs() < 1e-4 && channels[1..].iter().all(|v| v.abs() < 1e-6));
 /// }
-/// # Ok::<(), dp_linear::LinearError>(())
+/// # Ok::<(), scattering::ScatteringError>(())
 /// ```
 pub struct Scattering {
     config: ScatteringConfig,
-    image: ImageShape,
+    image: ImageSize,
     /// Height and width with margins.
     padded: (usize, usize),
     wavelets: Vec<Wavelet>,
+    /// Memory of threads that finished, for those that come.
+    spare: Mutex<Vec<Workspace>>,
 }
 
 /// One wavelet on all grids on which it is used.
@@ -119,9 +123,9 @@ impl Scattering {
     /// Makes the filters for images of this shape.
     ///
     /// # Errors
-    /// [`LinearError::InvalidParameter`] unless `1 ≤ J` with `2^J` at most the shorter side, 1 to 64
+    /// [`ScatteringError::InvalidParameter`] unless `1 ≤ J` with `2^J` at most the shorter side, 1 to 64
     /// angles, order 1 or 2 and at least one channel.
-    pub fn new(config: ScatteringConfig, image: ImageShape) -> Result<Self> {
+    pub fn new(config: ScatteringConfig, image: ImageSize) -> Result<Self> {
         config.validate(image)?;
         let block = 1 << config.log2_scale;
         let padded_len = |len: usize| ((len + block) / block + 1) * block;
@@ -129,7 +133,7 @@ impl Scattering {
         let wavelets = (0..config.log2_scale * config.angles)
             .map(|i| Wavelet::new(padded, i / config.angles, i % config.angles, config.angles))
             .collect();
-        Ok(Self { config, image, padded, wavelets })
+        Ok(Self { config, image, padded, wavelets, spare: Mutex::default() })
     }
 
     /// The options.
@@ -138,22 +142,22 @@ impl Scattering {
     }
 
     /// Shape of an image.
-    pub fn input(&self) -> ImageShape {
+    pub fn input(&self) -> ImageSize {
         self.image
     }
 
     /// Shape of a result.
-    pub fn output(&self) -> ImageShape {
-        let ImageShape { channels, height, width } = self.image;
+    pub fn output(&self) -> ImageSize {
+        let ImageSize { channels, height, width } = self.image;
         let j = self.config.log2_scale;
-        ImageShape { channels: channels * self.config.paths(), height: height >> j, width: width >> j }
+        ImageSize { channels: channels * self.config.paths(), height: height >> j, width: width >> j }
     }
 
     /// Results of all images.
     ///
     /// # Errors
-    /// [`LinearError::Mismatch`] unless there is a whole number of images;
-    /// [`LinearError::InvalidParameter`] if the system has no more threads to give.
+    /// [`ScatteringError::Mismatch`] unless there is a whole number of images;
+    /// [`ScatteringError::InvalidParameter`] if the system has no more threads to give.
     pub fn transform(&self, images: &[f32], threads: NonZeroUsize) -> Result<Vec<f32>> {
         let output = self.output();
         let (plane, channels) = (output.height * output.width, output.channels);
@@ -169,18 +173,17 @@ impl Scattering {
     }
 
     /// Number of images in these values.
-    pub(super) fn check(&self, images: &[f32]) -> Result<usize> {
+    pub(crate) fn check(&self, images: &[f32]) -> Result<usize> {
         let size = self.image.len();
         if !images.len().is_multiple_of(size) {
-            let expected = format!("a multiple of {size}, the size of an image");
-            return Err(LinearError::mismatch("pixels of all images", expected, images.len()));
+            return Err(ScatteringError::Pixels { size, got: images.len() });
         }
         Ok(images.len() / size)
     }
 
     /// Transforms every image and has `then` put what becomes of it, `[channels · paths, height,
     /// width]`, into its `len` values of `out`.
-    pub(super) fn for_each(
+    pub(crate) fn for_each(
         &self,
         images: &[f32],
         out: &mut [f32],
@@ -190,11 +193,9 @@ impl Scattering {
     ) -> Result<()> {
         let (image, output) = (self.image, self.output());
         let n = self.check(images)?;
-        let threads = Threads::new(threads)?;
-        let share = n.div_ceil(threads.count()).max(1);
-        let jobs: Vec<_> = images.chunks(share * image.len()).zip(out.chunks_mut(share * len)).collect();
-        threads.each(jobs.into_iter(), |(images, out)| {
-            let mut workspace = Workspace::new(self);
+        let share = n.div_ceil(threads.get()).max(1);
+        let work = |(images, out): (&[f32], &mut [f32])| {
+            let mut workspace = self.workspace();
             let mut maps = vec![0.0; output.len()];
             let mut plane = vec![0.0; image.height * image.width];
             for (pixels, out) in images.chunks_exact(image.len()).zip(out.chunks_exact_mut(len)) {
@@ -207,8 +208,35 @@ impl Scattering {
                 }
                 then(&mut maps, out);
             }
+            self.give_back(workspace);
+        };
+        let mut jobs: Vec<_> = images.chunks(share * image.len()).zip(out.chunks_mut(share * len)).collect();
+        if jobs.len() < 2 {
+            jobs.into_iter().for_each(work);
+            return Ok(());
+        }
+        let pool = ThreadPoolBuilder::new().num_threads(jobs.len() - 1).build();
+        let pool =
+            pool.map_err(|error| ScatteringError::invalid("threads", threads.get(), format!("fewer: {error}")))?;
+        let first = jobs.swap_remove(0);
+        pool.in_place_scope(|scope| {
+            for job in jobs {
+                let work = &work;
+                scope.spawn(move |_| work(job));
+            }
+            work(first);
         });
         Ok(())
+    }
+
+    /// Memory that another thread left, or new.
+    fn workspace(&self) -> Workspace {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| Workspace::new(self))
+    }
+
+    fn give_back(&self, workspace: Workspace) {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);
     }
 }
 
@@ -264,7 +292,7 @@ impl Workspace {
 
     /// All paths of one channel.
     fn scatter(&mut self, scattering: &Scattering, channel: &[f32], out: &mut [f32]) {
-        let Scattering { config, image, padded, wavelets } = scattering;
+        let Scattering { config, image, padded, wavelets, .. } = scattering;
         let n_out = self.low_passes[0].out();
         let size = n_out.0 * n_out.1;
         reflect(channel, (image.height, image.width), &mut self.padded, *padded);
@@ -371,7 +399,7 @@ mod tests {
 
     #[test]
     fn options_out_of_range_are_refused() {
-        let image = ImageShape { channels: 1, height: 28, width: 9 };
+        let image = ImageSize { channels: 1, height: 28, width: 9 };
         let refused = |config| Scattering::new(config, image).err().map(|error| error.to_string()).unwrap();
         let config = ScatteringConfig::default();
         insta::assert_snapshot!(refused(ScatteringConfig { log2_scale: 4, ..config }), @"scattering.log2_scale = 4: expected 1 to 3, so that 2^J is at most the image's side of 9");
@@ -384,7 +412,7 @@ mod tests {
 
     #[test]
     fn threads_and_neighbours_change_nothing() {
-        let image = ImageShape { channels: 3, height: 17, width: 12 };
+        let image = ImageSize { channels: 3, height: 17, width: 12 };
         let scattering = Scattering::new(ScatteringConfig::default(), image).unwrap();
         let pixels: Vec<f32> = (0..5 * 3 * 17 * 12).map(|i| ((i * 7919) % 256) as f32 / 255.0).collect();
         let one = scattering.transform(&pixels, NonZeroUsize::MIN).unwrap();

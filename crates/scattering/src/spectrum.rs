@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 
-use dp_engine::vector_math::vectorise;
+use crate::simd::vectorise;
 
 /// Transforms of maps of one size, and the memory they take.
 ///
 /// A spectrum is kept transposed, `[columns, rows]`: both directions then need one exchange of rows
 /// and columns instead of two. No factor `1/size` is applied in either direction.
-pub(super) struct Spectrum {
+pub(crate) struct Spectrum {
     rows: usize,
     columns: usize,
     /// Along rows and along columns.
@@ -22,7 +22,7 @@ pub(super) struct Spectrum {
 }
 
 impl Spectrum {
-    pub(super) fn new(rows: usize, columns: usize, planner: &mut FftPlanner<f32>) -> Self {
+    pub(crate) fn new(rows: usize, columns: usize, planner: &mut FftPlanner<f32>) -> Self {
         let forward = [planner.plan_fft_forward(columns), planner.plan_fft_forward(rows)];
         let inverse = [planner.plan_fft_inverse(columns), planner.plan_fft_inverse(rows)];
         let plans = forward.iter().chain(&inverse);
@@ -38,12 +38,12 @@ impl Spectrum {
     }
 
     /// Number of values of a map.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows * self.columns
     }
 
     /// The spectrum of a real map `[rows, columns]` into `spectrum`, transposed.
-    pub(super) fn of_map(&mut self, map: &[f32], spectrum: &mut [Complex32]) {
+    pub(crate) fn of_map(&mut self, map: &[f32], spectrum: &mut [Complex32]) {
         let [along_rows, along_columns] = &self.forward;
         let transposed = &mut self.transposed;
         vectorise(
@@ -60,7 +60,7 @@ impl Spectrum {
     }
 
     /// The modulus of the map of a spectrum, which is overwritten, into `map`.
-    pub(super) fn modulus(&mut self, spectrum: &mut [Complex32], map: &mut [f32]) {
+    pub(crate) fn modulus(&mut self, spectrum: &mut [Complex32], map: &mut [f32]) {
         let [along_rows, along_columns] = &self.inverse;
         along_columns.process_with_scratch(spectrum, &mut self.scratch);
         transpose(spectrum, &mut self.transposed, self.columns, self.rows);

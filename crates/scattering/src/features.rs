@@ -1,14 +1,14 @@
 //! From scattering coefficients to rows of norm 1.
 
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 
-use dp_engine::ImageShape;
-use dp_engine::vector_math::vectorise;
+use crate::simd::vectorise;
+use crate::size::ImageSize;
 use serde::{Deserialize, Serialize};
 
-use super::transform::{Scattering, ScatteringConfig};
-use crate::error::{LinearError, Result};
-use crate::rows::scale_to_unit;
+use crate::error::{Result, ScatteringError};
+use crate::transform::{Scattering, ScatteringConfig};
 
 /// Added to a variance before its root is taken, as in PyTorch's `GroupNorm`.
 const EPSILON: f64 = 1e-5;
@@ -44,6 +44,48 @@ pub struct ImageFeaturesConfig {
     pub frequencies: Option<usize>,
 }
 
+impl ImageFeaturesConfig {
+    /// A public rule for images of this size: scales so that a map has about 8 rows, `J = 2` below 48
+    /// pixels and 3 from there on; 4 × 4 frequencies of each map; and normalisation over groups of 3
+    /// or 7 adjacent maps of a channel. For 28 × 28 it is the default.
+    ///
+    /// # Errors
+    /// [`ScatteringError::InvalidParameter`] for a side that is not from 8 to 128 pixels, and for
+    /// other than 1 to 4 channels.
+    ///
+    /// ```
+    /// use scattering::{ImageFeaturesConfig, ImageSize};
+    /// let size = ImageSize { height: 28, width: 28, channels: 1 };
+    /// assert_eq!(ImageFeaturesConfig::for_size(size)?, ImageFeaturesConfig::default());
+    /// # Ok::<(), scattering::ScatteringError>(())
+    /// ```
+    pub fn for_size(size: ImageSize) -> Result<Self> {
+        let ImageSize { height, width, channels } = size;
+        for (parameter, side) in [("height", height), ("width", width)] {
+            if !SIDES.contains(&side) {
+                let expected = format!("{} to {} pixels", SIDES.start(), SIDES.end());
+                return Err(ScatteringError::invalid(parameter, side, expected));
+            }
+        }
+        if !(1..=4).contains(&channels) {
+            return Err(ScatteringError::invalid("channels", channels, "1 to 4"));
+        }
+        let side = height.min(width);
+        let log2_scale = if side < 48 { 2 } else { 3 };
+        let scattering = ScatteringConfig { log2_scale, ..ScatteringConfig::default() };
+        let adjacent = if log2_scale == 2 { 3 } else { 7 };
+        Ok(Self {
+            scattering,
+            compression: Compression::None,
+            groups: Some(channels * scattering.paths() / adjacent),
+            frequencies: Some(4.min(side >> log2_scale)),
+        })
+    }
+}
+
+/// Sides for which the rule of [`ImageFeaturesConfig::for_size`] is made.
+const SIDES: RangeInclusive<usize> = 8..=128;
+
 impl Default for ImageFeaturesConfig {
     fn default() -> Self {
         Self {
@@ -71,16 +113,16 @@ impl Default for ImageFeaturesConfig {
 /// **Example**
 /// ```
 /// use std::num::NonZeroUsize;
-/// use dp_train::ImageShape;
-/// use dp_linear::scattering::{ImageFeatures, ImageFeaturesConfig};
-/// let image = ImageShape { height: 28, width: 28, channels: 1 };
+/// use scattering::ImageSize;
+/// use scattering::{ImageFeatures, ImageFeaturesConfig};
+/// let image = ImageSize { height: 28, width: 28, channels: 1 };
 /// let features = ImageFeatures::new(ImageFeaturesConfig::default(), image)?;
 /// let pixels: Vec<f32> = (0..28 * 28).map(|i| (i % 28) as f32 / 27.0).collect();
 /// let row = features.of(&pixels, NonZeroUsize::MIN)?;
 /// let norm: f64 = row.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
 /// assert_eq!((row.len(), features.n_features()), (1_296, 1_296));
 /// assert!(norm <= 1.0 && norm > 1.0 - 1e-6);
-/// # Ok::<(), dp_linear::LinearError>(())
+/// # Ok::<(), scattering::ScatteringError>(())
 /// ```
 pub struct ImageFeatures {
     config: ImageFeaturesConfig,
@@ -101,21 +143,25 @@ impl ImageFeatures {
     /// For images of this shape.
     ///
     /// # Errors
-    /// [`LinearError::InvalidParameter`] if the groups do not divide the maps, there are fewer
+    /// [`ScatteringError::InvalidParameter`] if the groups do not divide the maps, there are fewer
     /// frequencies than asked for, or as [`Scattering::new`].
-    pub fn new(config: ImageFeaturesConfig, image: ImageShape) -> Result<Self> {
+    pub fn new(config: ImageFeaturesConfig, image: ImageSize) -> Result<Self> {
         let scattering = Scattering::new(config.scattering, image)?;
-        let ImageShape { height, width, channels } = scattering.output();
+        let ImageSize { height, width, channels } = scattering.output();
         if let Some(groups) = config.groups
             && (groups == 0 || !channels.is_multiple_of(groups))
         {
-            return Err(LinearError::invalid("features.groups", groups, format!("a divisor of the {channels} maps")));
+            return Err(ScatteringError::invalid(
+                "features.groups",
+                groups,
+                format!("a divisor of the {channels} maps"),
+            ));
         }
         let side = height.min(width);
         let cosines = match config.frequencies {
             Some(kept) if !(1..=side).contains(&kept) => {
                 let expected = format!("1 to {side}, the shorter side of a map");
-                return Err(LinearError::invalid("features.frequencies", kept, expected));
+                return Err(ScatteringError::invalid("features.frequencies", kept, expected));
             }
             Some(kept) => Some([cosines(kept, height), cosines(kept, width)]),
             None => None,
@@ -129,7 +175,7 @@ impl ImageFeatures {
     }
 
     /// Shape of an image.
-    pub fn input(&self) -> ImageShape {
+    pub fn input(&self) -> ImageSize {
         self.scattering.input()
     }
 
@@ -145,7 +191,7 @@ impl ImageFeatures {
     /// As [`Scattering::transform`].
     pub fn of(&self, images: &[f32], threads: NonZeroUsize) -> Result<Vec<f32>> {
         let mut rows = vec![0.0; self.scattering.check(images)? * self.n_features()];
-        let ImageShape { height, width, channels } = self.scattering.output();
+        let ImageSize { height, width, channels } = self.scattering.output();
         self.scattering.for_each(images, &mut rows, self.n_features(), threads, |maps, row| {
             if self.config.compression == Compression::Root {
                 for value in maps.iter_mut() {
@@ -167,6 +213,22 @@ impl ImageFeatures {
             scale_to_unit(row);
         })?;
         Ok(rows)
+    }
+}
+
+/// Scales a row to a norm just below 1, or to zeros where that cannot be done.
+///
+/// Values are rounded to single precision after scaling, by at most 2⁻²⁴ of each and 2⁻¹⁵⁰ for the
+/// smallest, so a factor of `1 − 2⁻²³` keeps the norm of what is stored at most 1.
+fn scale_to_unit(row: &mut [f32]) {
+    let norm = row.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+    if !(norm.is_finite() && norm > 1e-30) {
+        row.fill(0.0);
+        return;
+    }
+    let factor = (1.0 - 2f64.powi(-23)) / norm;
+    for value in row {
+        *value = (f64::from(*value) * factor) as f32;
     }
 }
 
@@ -218,10 +280,25 @@ fn keep_low_frequencies(maps: &[f32], (height, width): (usize, usize), cosines: 
 mod tests {
     use super::*;
 
-    const IMAGE: ImageShape = ImageShape { height: 16, width: 12, channels: 2 };
+    const IMAGE: ImageSize = ImageSize { height: 16, width: 12, channels: 2 };
 
     fn features(groups: Option<usize>, frequencies: Option<usize>) -> Result<ImageFeatures> {
         ImageFeatures::new(ImageFeaturesConfig { groups, frequencies, ..ImageFeaturesConfig::default() }, IMAGE)
+    }
+
+    #[test]
+    fn the_rule_fits_all_sizes() {
+        for (height, width, channels) in
+            [(8, 128, 1), (15, 16, 2), (28, 28, 1), (32, 32, 3), (47, 48, 4), (128, 128, 3)]
+        {
+            let size = ImageSize { height, width, channels };
+            let features = ImageFeatures::new(ImageFeaturesConfig::for_size(size).unwrap(), size).unwrap();
+            assert_eq!(features.of(&vec![0.5; size.len()], NonZeroUsize::MIN).unwrap().len(), features.n_features());
+        }
+        let size = ImageSize { height: 7, ..IMAGE };
+        insta::assert_snapshot!(ImageFeaturesConfig::for_size(size).unwrap_err(), @"height = 7: expected 8 to 128 pixels");
+        let size = ImageSize { channels: 5, ..IMAGE };
+        insta::assert_snapshot!(ImageFeaturesConfig::for_size(size).unwrap_err(), @"channels = 5: expected 1 to 4");
     }
 
     #[test]
@@ -233,7 +310,7 @@ mod tests {
     /// All frequencies are a rotation: the row is the maps', at another angle.
     #[test]
     fn all_frequencies_keep_lengths_and_angles() {
-        let image = ImageShape { height: 12, ..IMAGE };
+        let image = ImageSize { height: 12, ..IMAGE };
         let of = |frequencies| {
             let config = ImageFeaturesConfig { frequencies, ..ImageFeaturesConfig::default() };
             let pixels: Vec<f32> = (0..2 * image.len()).map(|i| ((i * 7919) % 97) as f32 / 96.0).collect();
