@@ -1,5 +1,7 @@
 //! One threshold for each group.
 
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
 use crate::cumulative::CumulativeCounts;
@@ -12,12 +14,27 @@ use crate::rates::Rates;
 /// between thresholds with nearly the same gap.
 const PRICE: f64 = 0.1;
 /// The least gain, in standard deviations of its noise and of the draw of records.
-const GAIN: f64 = 1.5;
-/// Points and distances around them at which many groups are tried to meet.
-const POINTS: usize = 256;
-const DISTANCES: usize = 24;
-/// Rounds in which one group after the other moves.
-const ROUNDS: usize = 20;
+const GAIN: f64 = 2.0;
+/// Times that a choice is made again on counts that might as well have been released, by the number of groups that
+/// move: a choice among more groups takes longer, and its error varies less.
+const AGAIN: usize = 512;
+const LEAST_AGAIN: usize = 8;
+const MOST_AGAIN: usize = 32;
+/// Starts the public draws of these counts.
+const SEED: u64 = 57;
+
+/// How much of the thresholds of many groups is tried.
+#[derive(Debug, Clone, Copy)]
+struct Effort {
+    /// Points and distances around them at which groups are tried to meet.
+    points: usize,
+    distances: usize,
+    /// Rounds in which one group after the other moves.
+    rounds: usize,
+}
+
+const FULL: Effort = Effort { points: 256, distances: 24, rounds: 20 };
+const LIGHT: Effort = Effort { points: 64, distances: 12, rounds: 2 };
 
 /// What thresholds amount to, on the records that were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -32,6 +49,31 @@ pub struct Quality {
     pub balanced_accuracy: f64,
     /// Balanced accuracy of the group where it is least.
     pub worst: f64,
+    /// Share of right answers, every record counted alike.
+    #[serde(default)]
+    pub plain_accuracy: f64,
+}
+
+/// What a mode gains on other records of the same people.
+///
+/// Thresholds suit the records and the noise from which they are chosen, and claim too much. The choice is made
+/// again on counts that are drawn around the released ones, with new records and new noise: by how much it claims
+/// too much there, on average, is taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Gain {
+    /// By how much the gap falls, or the least balanced accuracy rises.
+    pub value: f64,
+    /// Its standard deviation.
+    pub deviation: f64,
+}
+
+impl Gain {
+    /// Whether it is more than noise and the draw of records explain.
+    fn is_told(self) -> bool {
+        self.value > 0.0 && self.value > GAIN * self.deviation
+    }
 }
 
 /// Why all groups keep the common threshold.
@@ -53,7 +95,7 @@ pub enum KeptReason {
     },
     /// What would be gained is no more than noise and the draw of records explain.
     WithinNoise {
-        /// The gain.
+        /// The gain on other records of the same people.
         gain: f64,
         /// Its standard deviation.
         deviation: f64,
@@ -77,48 +119,60 @@ pub struct Choice {
     pub edges: Vec<usize>,
     /// Why none moved, if so.
     pub kept: Option<KeptReason>,
-    /// With the common threshold.
+    /// With the common threshold, on the records that were counted.
     pub before: Quality,
-    /// With these.
+    /// With these, on the records that they were chosen by: better than on others.
     pub after: Quality,
+    /// What they gain on other records, if they moved.
+    pub gain: Option<Gain>,
     /// Groups with enough records for a threshold of their own.
     pub large: Vec<usize>,
     /// Records of each class that are enough.
     pub needed: f64,
 }
 
-/// Chooses an edge for each group: those that bring the rates of the mode closest together, or serve the worst
-/// group best, within the limits of the aim. Of two groups every pair is tried.
+/// Chooses an edge for each group, or [one for all](Aim::one_threshold): those that bring the rates of the mode
+/// closest together, or serve the worst group best, within the limits of the aim. Of two groups every pair is tried.
 ///
 /// `balance` says how the decision weighs classes in the loss that is capped: 0 where every record counts, 1
 /// where every class does, ½ in between.
 ///
-/// Groups of few records keep the common threshold. So do all where the gain is no more than one and a half standard
-/// deviations of noise and of the draw of records.
+/// Groups of few records keep the common threshold. So do all where the [gain](Gain) on other records is no more than
+/// two standard deviations of noise and of the draw of records.
 ///
 /// **Source.** Equalised odds as a pair of rates that all groups can reach: Hardt, Price and Srebro 2016; here
-/// with one threshold for each group, so that the same record always has the same answer.
+/// with one threshold for each group, so that the same record always has the same answer. Gain: Efron 1983, the
+/// optimism of a choice, by a parametric bootstrap whose draws are public.
 pub fn choose(sums: &PrefixSums, counts: &CumulativeCounts, aim: &Aim, balance: f64) -> Choice {
     let rates = Rates::of(sums, counts, balance);
-    let common = vec![ScoreGrid::common(); counts.n_groups()];
-    let search = Search { rates: &rates, aim, before: rates.quality(aim.mode, &common), common: &common };
-    let (edges, kept) = match search.decide(sums, counts) {
-        Ok(edges) => (edges, None),
-        Err(kept) => (common.clone(), Some(kept)),
+    let search = Search::new(&rates, aim, counts.n_groups());
+    let (edges, gain, kept) = match search.decide(sums, counts, balance) {
+        Ok((edges, gain)) => (edges, Some(gain), None),
+        Err(kept) => (search.common.clone(), None, Some(kept)),
     };
     let after = rates.quality(aim.mode, &edges);
-    Choice { edges, kept, before: search.before, after, needed: rates.needed, large: rates.large }
+    Choice { edges, kept, before: search.before, after, gain, needed: rates.needed, large: rates.large }
 }
 
 struct Search<'a> {
     rates: &'a Rates,
     aim: &'a Aim,
     before: Quality,
-    common: &'a [usize],
+    common: Vec<usize>,
 }
 
-impl Search<'_> {
-    fn decide(&self, sums: &PrefixSums, counts: &CumulativeCounts) -> Result<Vec<usize>, KeptReason> {
+impl<'a> Search<'a> {
+    fn new(rates: &'a Rates, aim: &'a Aim, n_groups: usize) -> Self {
+        let common = vec![ScoreGrid::common(); n_groups];
+        Self { rates, aim, before: rates.quality(aim.mode, &common), common }
+    }
+
+    fn decide(
+        &self,
+        sums: &PrefixSums,
+        counts: &CumulativeCounts,
+        balance: f64,
+    ) -> Result<(Vec<usize>, Gain), KeptReason> {
         let Aim { mode, max_gap, .. } = *self.aim;
         if mode == Mode::None {
             return Err(KeptReason::NotAsked);
@@ -129,23 +183,50 @@ impl Search<'_> {
         if mode != Mode::WorstGroup && self.before.gap <= max_gap {
             return Err(KeptReason::SmallEnough { gap: self.before.gap });
         }
-        let edges = self.best(self.aim.max_loss);
-        let gain = self.left(&self.before) - self.left(&self.rates.quality(mode, &edges));
-        let deviation = self.rates.deviation(sums, counts, &edges);
-        if gain > GAIN * deviation && gain > 0.0 {
-            return Ok(edges);
+        let edges = self.best(self.aim.max_loss, FULL);
+        let claimed = self.claim(&edges);
+        let gain = self.gain(&edges, self.aim.max_loss, (sums, counts, balance));
+        if gain.is_told() {
+            return Ok((edges, gain));
         }
-        let without_cap = self.best(1.0);
+        let without_cap = self.best(1.0, FULL);
         let quality = self.rates.quality(mode, &without_cap);
-        let (most, deviation_of_most) =
-            (self.left(&self.before) - self.left(&quality), self.rates.deviation(sums, counts, &without_cap));
-        Err(if most > GAIN * deviation_of_most && most > 2.0 * gain.max(0.0) {
+        let is_capped =
+            self.claim(&without_cap) > 2.0 * claimed && self.gain(&without_cap, 1.0, (sums, counts, balance)).is_told();
+        Err(if is_capped {
             KeptReason::WithinCap { needed: self.loss(&quality), left: self.left(&quality) }
-        } else if gain > 0.0 {
-            KeptReason::WithinNoise { gain, deviation }
+        } else if claimed > 0.0 {
+            KeptReason::WithinNoise { gain: gain.value, deviation: gain.deviation }
         } else {
             KeptReason::NothingBetter
         })
+    }
+
+    /// What these edges gain on the records that they were chosen by.
+    fn claim(&self, edges: &[usize]) -> f64 {
+        self.left(&self.before) - self.left(&self.rates.quality(self.aim.mode, edges))
+    }
+
+    /// What they gain on others.
+    fn gain(&self, edges: &[usize], max_loss: f64, from: (&PrefixSums, &CumulativeCounts, f64)) -> Gain {
+        let (claimed, (sums, counts, balance)) = (self.claim(edges), from);
+        if claimed <= 0.0 {
+            return Gain { value: claimed, deviation: 0.0 };
+        }
+        let mut rng = ChaCha20Rng::seed_from_u64(SEED);
+        let times = (AGAIN / self.rates.large.len()).clamp(LEAST_AGAIN, MOST_AGAIN);
+        let too_much: Vec<f64> = (0..times)
+            .map(|_| {
+                let mut rates = Rates::of(sums, &counts.again(sums, &mut rng), balance);
+                rates.large.clone_from(&self.rates.large);
+                let again = Search::new(&rates, self.aim, counts.n_groups());
+                let edges = again.best(max_loss, LIGHT);
+                again.claim(&edges) - self.claim(&edges)
+            })
+            .collect();
+        let mean = too_much.iter().sum::<f64>() / times as f64;
+        let squares: f64 = too_much.iter().map(|value| (value - mean).powi(2)).sum();
+        Gain { value: claimed - mean, deviation: (squares / (times - 1) as f64).sqrt() }
     }
 
     /// What a mode makes small.
@@ -156,10 +237,15 @@ impl Search<'_> {
         }
     }
 
-    /// The larger of the two losses.
+    /// The largest of the three losses.
     fn loss(&self, quality: &Quality) -> f64 {
-        let accuracy = self.before.accuracy - quality.accuracy;
-        accuracy.max(self.before.balanced_accuracy - quality.balanced_accuracy)
+        let Quality { accuracy, balanced_accuracy, plain_accuracy, .. } = self.before;
+        let losses = [
+            accuracy - quality.accuracy,
+            balanced_accuracy - quality.balanced_accuracy,
+            plain_accuracy - quality.plain_accuracy,
+        ];
+        losses.into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// What is minimised; infinite beyond the cap.
@@ -171,15 +257,22 @@ impl Search<'_> {
         self.left(&quality) - PRICE * (quality.accuracy - self.before.accuracy)
     }
 
-    fn best(&self, max_loss: f64) -> Vec<usize> {
-        let mut best = (self.cost(self.common, max_loss), self.common.to_vec());
-        let mut edges = self.common.to_vec();
+    fn best(&self, max_loss: f64, effort: Effort) -> Vec<usize> {
+        let mut best = (self.cost(&self.common, max_loss), self.common.clone());
+        let mut edges = self.common.clone();
         let mut offer = |edges: &[usize]| {
             let cost = self.cost(edges, max_loss);
             if cost < best.0 {
                 best = (cost, edges.to_vec());
             }
         };
+        if self.aim.one_threshold {
+            for edge in 0..N_EDGES {
+                edges.fill(edge);
+                offer(&edges);
+            }
+            return best.1;
+        }
         if let [a, b] = self.rates.large[..] {
             for of_a in 0..N_EDGES {
                 for of_b in 0..N_EDGES {
@@ -190,17 +283,17 @@ impl Search<'_> {
             return best.1;
         }
         let n_points = self.rates.large.len() * N_EDGES;
-        for place in (0..n_points).step_by(n_points.div_ceil(POINTS)) {
+        for place in (0..n_points).step_by(n_points.div_ceil(effort.points)) {
             let (group, edge) = (self.rates.large[place / N_EDGES], place % N_EDGES);
             let point = self.point(group, edge);
-            for step in 0..=DISTANCES {
-                let distance = 0.5 * self.before.gap.max(0.02) * step as f64 / DISTANCES as f64;
+            for step in 0..=effort.distances {
+                let distance = 0.5 * self.before.gap.max(0.02) * step as f64 / effort.distances as f64;
                 if self.meet(point, distance, &mut edges) {
                     offer(&edges);
                 }
             }
         }
-        self.polished(best.1, max_loss)
+        self.polished(best.1, max_loss, effort.rounds)
     }
 
     /// What is compared of a group at an edge.
@@ -229,9 +322,9 @@ impl Search<'_> {
     }
 
     /// Moves one group after the other while this is better.
-    fn polished(&self, mut edges: Vec<usize>, max_loss: f64) -> Vec<usize> {
+    fn polished(&self, mut edges: Vec<usize>, max_loss: f64, rounds: usize) -> Vec<usize> {
         let mut cost = self.cost(&edges, max_loss);
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             let before = cost;
             for &group in &self.rates.large {
                 let own = edges[group];
@@ -257,8 +350,6 @@ impl Search<'_> {
 mod tests {
     use super::*;
     use crate::cumulative::ScoreCells;
-    use rand_chacha::ChaCha20Rng;
-    use rand_chacha::rand_core::SeedableRng as _;
 
     /// Records by group, class and log-odds.
     fn cells(n_groups: usize, records: impl Iterator<Item = (usize, usize, f64)>) -> ScoreCells {
@@ -327,8 +418,7 @@ mod tests {
         let (sums, aim) = (PrefixSums::new(), Aim::of(Mode::EqualizedOdds));
         let counts = CumulativeCounts::exact(&shifted(&[0.0, -0.7, 0.9], 2_000));
         let rates = Rates::of(&sums, &counts, 0.5);
-        let common = [ScoreGrid::common(); 3];
-        let search = Search { rates: &rates, aim: &aim, before: rates.quality(aim.mode, &common), common: &common };
+        let search = Search::new(&rates, &aim, 3);
         let mut best = f64::INFINITY;
         for a in 0..N_EDGES {
             for b in 0..N_EDGES {
@@ -337,7 +427,7 @@ mod tests {
                 }
             }
         }
-        let found = search.cost(&search.best(aim.max_loss), aim.max_loss);
+        let found = search.cost(&search.best(aim.max_loss, FULL), aim.max_loss);
         assert!(found <= best + 0.01, "{found} {best}");
     }
 
@@ -357,6 +447,7 @@ mod tests {
             let choice = chosen(&useless, aim, 0.0, 0);
             assert!(choice.before.accuracy - choice.after.accuracy <= max_loss);
             assert!(choice.before.balanced_accuracy - choice.after.balanced_accuracy <= max_loss);
+            assert!(choice.before.plain_accuracy - choice.after.plain_accuracy <= max_loss);
         }
         let aim = Aim::with_limits(Mode::EqualizedOdds, 0.02, 0.1).unwrap();
         let choice = chosen(&shifted(&[0.0, -1.0], 20_000), aim, 0.0, 0);

@@ -1,11 +1,13 @@
 //! Released cumulative counts of scores.
 
+use dp_clipping::noise::StepNoise;
 use fair_metrics::noisy::Share;
 use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DecisionError;
 use crate::grid::{N_CELLS, N_EDGES};
+use crate::monotone::rising;
 use crate::prefix_sums::PrefixSums;
 
 /// Decimals of a released prefix: rounding moves it by less than a record's thousandth.
@@ -172,10 +174,28 @@ impl CumulativeCounts {
         Share::independent(of(1), of(0), variance, variance)
     }
 
-    /// Variance of the noise in the records between two edges.
-    pub(crate) fn noise_between(&self, sums: &PrefixSums, a: usize, b: usize) -> f64 {
-        let variance = sums.covariance(a, a) + sums.covariance(b, b) - 2.0 * sums.covariance(a, b);
-        self.noise_std * self.noise_std * variance.max(0.0)
+    /// Counts that might as well have been released: of other records of the same people, with other noise.
+    ///
+    /// Numbers by cell vary as those of Poisson's law, to a normal approximation.
+    pub(crate) fn again(&self, sums: &PrefixSums, rng: &mut dyn CryptoRng) -> Self {
+        let mut normal = vec![0.0; 2 * self.prefixes.len()];
+        StepNoise::draw(rng, 1.0).add_f64(0, &mut normal);
+        let (of_records, of_noise) = normal.split_at(self.prefixes.len());
+        let mut prefixes = Vec::with_capacity(self.prefixes.len());
+        for (place, released) in self.prefixes.chunks_exact(N_CELLS).enumerate() {
+            let cells = place * N_CELLS..(place + 1) * N_CELLS;
+            let all = released[N_CELLS - 1].max(0.0);
+            let clamped: Vec<f64> = released.iter().map(|value| value.clamp(0.0, all)).collect();
+            let noise: Vec<f64> = of_noise[cells.clone()].iter().map(|normal| self.noise_std * normal).collect();
+            let (mut before, mut sum) = (0.0, 0.0);
+            for ((normal, below), noise) in of_records[cells].iter().zip(rising(&clamped)).zip(sums.decode(&noise)) {
+                let n = below - before;
+                sum += n + n.sqrt() * normal;
+                before = below;
+                prefixes.push(sum + noise);
+            }
+        }
+        Self { n_groups: self.n_groups, noise_std: self.noise_std, prefixes }
     }
 
     /// Shares of a class in a group above each edge, falling from edge to edge.
@@ -183,7 +203,7 @@ impl CumulativeCounts {
         let prefix = self.prefix(group, class);
         let all = prefix[N_CELLS - 1].max(1.0);
         let below: Vec<f64> = prefix[..N_EDGES].iter().map(|below| (below / all).clamp(0.0, 1.0)).collect();
-        crate::monotone::rising(&below).iter().map(|below| 1.0 - below).collect()
+        rising(&below).iter().map(|below| 1.0 - below).collect()
     }
 }
 

@@ -15,7 +15,7 @@ mod rates;
 /// The version whose generators a release takes.
 pub use rand;
 
-pub use choice::{Choice, KeptReason, Quality, choose};
+pub use choice::{Choice, Gain, KeptReason, Quality, choose};
 pub use cumulative::{CumulativeCounts, ScoreCells};
 pub use error::DecisionError;
 pub use grid::{N_CELLS, N_EDGES, ScoreGrid};

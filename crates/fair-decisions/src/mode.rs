@@ -54,16 +54,19 @@ impl Mode {
 pub struct Aim {
     /// The notion of fairness.
     pub mode: Mode,
-    /// The most that accuracy, as the decision weighs classes, and balanced accuracy may each fall by.
+    /// The most that accuracy, accuracy as the decision weighs classes, and balanced accuracy may each fall by.
     pub max_loss: f64,
     /// A gap that is small enough: no accuracy is given up to go below it.
     pub max_gap: f64,
+    /// One threshold for all groups, where a decision may not depend on the group.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_threshold: bool,
 }
 
 impl Aim {
     /// The mode with a cap of 0.02, towards no gap at all.
     pub const fn of(mode: Mode) -> Self {
-        Self { mode, max_loss: 0.02, max_gap: 0.0 }
+        Self { mode, max_loss: 0.02, max_gap: 0.0, one_threshold: false }
     }
 
     /// With limits.
@@ -76,6 +79,12 @@ impl Aim {
                 return Err(crate::DecisionError::invalid(name, value, "0 to 1"));
             }
         }
-        Ok(Self { mode, max_loss, max_gap })
+        Ok(Self { mode, max_loss, max_gap, one_threshold: false })
+    }
+
+    /// The same with one threshold for all groups.
+    #[must_use]
+    pub const fn with_one_threshold(self, one_threshold: bool) -> Self {
+        Self { one_threshold, ..self }
     }
 }

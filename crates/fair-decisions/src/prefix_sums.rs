@@ -80,7 +80,7 @@ impl PrefixSums {
     }
 
     /// Prefix sums of encoded counts, in records.
-    fn decode(&self, encoded: &[f64]) -> Vec<f64> {
+    pub(crate) fn decode(&self, encoded: &[f64]) -> Vec<f64> {
         let of = |i: usize| encoded[..=i].iter().zip(self.decoding[..=i].iter().rev()).map(|(y, l)| y * l).sum();
         (0..N_CELLS).map(of).collect()
     }

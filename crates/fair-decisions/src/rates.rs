@@ -2,7 +2,7 @@
 
 use crate::choice::Quality;
 use crate::cumulative::CumulativeCounts;
-use crate::grid::{N_EDGES, ScoreGrid};
+use crate::grid::N_EDGES;
 use crate::mode::Mode;
 use crate::prefix_sums::PrefixSums;
 
@@ -13,8 +13,8 @@ struct GroupRates {
     n: [f64; 2],
     /// Shares of each class above each edge.
     above: [Vec<f64>; 2],
-    /// What it adds to the accuracy as the decision weighs classes, and to the balanced accuracy.
-    adds: [Vec<f64>; 2],
+    /// What it adds to the accuracy as the decision weighs classes, to the balanced and to the plain accuracy.
+    adds: [Vec<f64>; 3],
 }
 
 /// All groups at every edge.
@@ -35,7 +35,7 @@ impl Rates {
         let n_of = |group: usize| [0, 1].map(|class| counts.total(group, class).max(0.0));
         let large: Vec<usize> = (0..n_groups).filter(|&group| n_of(group).iter().all(|&n| n >= needed)).collect();
         let all = [0, 1].map(|class| (0..n_groups).map(|group| n_of(group)[class]).sum::<f64>().max(1.0));
-        let weights = [balance, 1.0].map(|balance| {
+        let weights = [balance, 1.0, 0.0].map(|balance| {
             let of = all.map(|n| n.powf(1.0 - balance));
             of.map(|weight| weight / (of[0] + of[1]))
         });
@@ -90,24 +90,6 @@ impl Rates {
         }
         let worst = self.large.iter().map(|&group| self.balanced(group, edges[group])).fold(1.0, f64::min);
         let gap = if self.large.is_empty() { 0.0 } else { (high[0] - low[0]).max(high[1] - low[1]) };
-        Quality { gap, accuracy: sum(0), balanced_accuracy: sum(1), worst }
-    }
-
-    /// Standard deviation of the noise and of the draw of records in what a mode gains by these edges: of the two
-    /// groups whose rates are moved most uncertainly, since a gap has two ends.
-    pub(crate) fn deviation(&self, sums: &PrefixSums, counts: &CumulativeCounts, edges: &[usize]) -> f64 {
-        let of = |&group: &usize| {
-            let (common, edge) = (ScoreGrid::common(), edges[group]);
-            let GroupRates { n, above, .. } = &self.groups[group];
-            let noise = counts.noise_between(sums, common, edge);
-            let variance = |class: usize| {
-                let moved = (above[class][edge] - above[class][common]).abs();
-                noise / (n[class] * n[class]) + moved * (1.0 - moved) / n[class]
-            };
-            variance(0).max(variance(1))
-        };
-        let mut variances: Vec<f64> = self.large.iter().map(of).collect();
-        variances.sort_by(|a, b| b.total_cmp(a));
-        variances.iter().take(2).sum::<f64>().sqrt()
+        Quality { gap, accuracy: sum(0), balanced_accuracy: sum(1), worst, plain_accuracy: sum(2) }
     }
 }

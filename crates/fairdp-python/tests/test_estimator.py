@@ -377,6 +377,10 @@ def test_another_notion_of_fairness_costs_nothing():
     assert other.epsilon_ == model.epsilon_ and other.release_["model.safetensors"] == model.release_["model.safetensors"]
     assert other.statement_["derived_from"]["mode"] == "equalized-odds" and "derived_from" not in model.statement_
     assert other.predict(X, sensitive_features=sex).shape == y.shape
+    same = model.with_fairness("demographic-parity", max_loss=0.1, one_threshold=True)
+    assert same.predict(X).shape == y.shape and len(same.fairness_["price_list_of_one_threshold"]) == 5
+    with pytest.raises(TypeError, match="one_threshold.* = 1: expected True or False"):
+        model.with_fairness("equalized-odds", one_threshold=1)
     with pytest.raises(ValueError, match="fairness = 'fair': expected one of none"):
         model.with_fairness("fair")
     with pytest.raises(FairDPError, match="max_loss = 2"):

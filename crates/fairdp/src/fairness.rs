@@ -197,6 +197,9 @@ pub struct FairnessReport {
     /// What every notion of fairness would change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub price_list: Vec<Price>,
+    /// The same with one threshold for all groups, for decisions that may not depend on the group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub price_list_of_one_threshold: Vec<Price>,
     /// Accuracy over the gap of equalised odds, by the loss that is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub price_curve: Vec<PricePoint>,
@@ -241,6 +244,7 @@ impl FairnessReport {
             thresholds: None,
             columns: Vec::new(),
             price_list: Vec::new(),
+            price_list_of_one_threshold: Vec::new(),
             price_curve: Vec::new(),
         }
     }
@@ -282,8 +286,19 @@ impl FairnessReport {
             thresholds: None,
             columns: Vec::new(),
             price_list: Vec::new(),
+            price_list_of_one_threshold: Vec::new(),
             price_curve: Vec::new(),
         }
+    }
+
+    /// The price list of the kind of thresholds that was asked for.
+    pub fn prices(&self) -> &[Price] {
+        if self.has_one_threshold() { &self.price_list_of_one_threshold } else { &self.price_list }
+    }
+
+    /// Whether thresholds were asked for that are the same for all groups.
+    pub fn has_one_threshold(&self) -> bool {
+        self.thresholds.as_ref().and_then(|thresholds| thresholds.aim).is_some_and(|aim| aim.one_threshold)
     }
 
     /// A sentence on the groups that may be served worst; `None` without groups.

@@ -213,6 +213,9 @@ impl FittedModel {
         if thresholds.has_moved() {
             pipeline.fairness = thresholds.mode;
             pipeline.offsets = thresholds.by_group.iter().map(|&threshold| offsets(threshold).to_vec()).collect();
+            if thresholds.aim.is_some_and(|aim| aim.one_threshold) {
+                pipeline.offsets.truncate(1);
+            }
         } else {
             pipeline.fairness = Mode::None;
             pipeline.offsets = vec![common];

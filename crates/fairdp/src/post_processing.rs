@@ -43,8 +43,9 @@ pub(crate) fn report(scores: &ScoresFile, aim: &Aim, model: &FittedModel) -> Res
         }
     };
     if let Some(pricing) = pricing {
-        report.price_list = pricing.list(aim)?;
-        report.price_curve = pricing.curve()?;
+        report.price_list = pricing.list(&aim.with_one_threshold(false))?;
+        report.price_list_of_one_threshold = pricing.list(&aim.with_one_threshold(true))?;
+        report.price_curve = pricing.curve(aim.one_threshold)?;
     }
     report.thresholds = asked.map(|(_, thresholds)| thresholds).filter(|_| aim.mode != Mode::None);
     Ok(report)
@@ -114,8 +115,8 @@ fn derived(release: &BTreeMap<String, Vec<u8>>, aim: &Aim) -> Result<(ReleaseFil
     let fairness = report(&scores, aim, &model)?;
     // Of several in turn, the first is what was fitted.
     let fitted = statement.derived_from.take().map_or_else(|| sha256(bytes), |before| before.fitted);
-    statement.derived_from =
-        Some(Derivation { fitted, from: sha256(bytes), mode: aim.mode, max_loss: aim.max_loss, max_gap: aim.max_gap });
+    let Aim { mode, max_loss, max_gap, one_threshold, .. } = *aim;
+    statement.derived_from = Some(Derivation { fitted, from: sha256(bytes), mode, max_loss, max_gap, one_threshold });
     statement.files = BTreeMap::new();
     let mut files = ReleaseFiles::default();
     files.add_model(&model, weights, Some(&scores), &statement, &fairness)?;

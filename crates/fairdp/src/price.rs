@@ -52,6 +52,20 @@ pub struct PriceFigures {
     pub demographic_parity_ratio: Difference,
 }
 
+impl Price {
+    /// Whether test records bear out what moved, before any regard to its interval: the gap that the mode makes
+    /// small is smaller, or the least balanced accuracy larger. Nothing to bear out where nothing moved.
+    pub fn is_borne_out(&self, before: &PriceFigures) -> bool {
+        let Some(after) = &self.figures else { return true };
+        let (before, after) = match self.mode {
+            Mode::WorstGroup => (after.least_balanced_accuracy, before.least_balanced_accuracy),
+            mode => (before.gap(mode).known(), after.gap(mode).known()),
+        };
+        let is_better = before.value.zip(after.value).is_none_or(|(before, after)| before > after);
+        self.thresholds.kept.is_some() || is_better
+    }
+}
+
 impl PriceFigures {
     /// The gap that a mode makes small; for the worst group and for none that of equalised odds.
     pub fn gap(&self, mode: Mode) -> &Difference {
@@ -98,7 +112,8 @@ impl Pricing<'_> {
     pub(crate) fn list(&self, limits: &Aim) -> Result<Vec<Price>> {
         let price = |mode: Mode| {
             let max_gap = if mode == Mode::WorstGroup { 0.0 } else { limits.max_gap };
-            let (edges, thresholds) = self.chosen(&Aim::with_limits(mode, limits.max_loss, max_gap)?);
+            let aim = Aim::with_limits(mode, limits.max_loss, max_gap)?.with_one_threshold(limits.one_threshold);
+            let (edges, thresholds) = self.chosen(&aim);
             let figures = self.measured.map(|measured| self.figures(measured, &edges)).transpose()?;
             Ok(Price { mode, thresholds, figures })
         };
@@ -106,10 +121,11 @@ impl Pricing<'_> {
     }
 
     /// Accuracy over the gap of equalised odds.
-    pub(crate) fn curve(&self) -> Result<Vec<PricePoint>> {
+    pub(crate) fn curve(&self, one_threshold: bool) -> Result<Vec<PricePoint>> {
         let Some(measured) = self.measured else { return Ok(Vec::new()) };
         let point = |max_loss: f64| {
-            let (edges, _) = self.chosen(&Aim::with_limits(Mode::EqualizedOdds, max_loss, 0.0)?);
+            let (edges, _) =
+                self.chosen(&Aim::with_limits(Mode::EqualizedOdds, max_loss, 0.0)?.with_one_threshold(one_threshold));
             let PriceFigures { accuracy, equalized_odds_difference, .. } = self.figures(measured, &edges)?;
             Ok(PricePoint { max_loss, accuracy, equalized_odds_difference })
         };

@@ -107,14 +107,18 @@ pub struct Derivation {
     pub max_loss: f64,
     /// The gap that is small enough.
     pub max_gap: f64,
+    /// Whether all groups have one threshold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_threshold: bool,
 }
 
 impl Derivation {
     fn in_words(&self) -> String {
-        let Self { fitted, from, mode, max_loss, max_gap } = self;
+        let Self { fitted, from, mode, max_loss, max_gap, one_threshold } = self;
+        let one = if *one_threshold { ", one threshold for all groups" } else { "" };
         let whence = if from == fitted { String::new() } else { format!(", by way of {from}") };
         format!(
-            "changed afterwards to `{}` (max_loss {max_loss}, max_gap {max_gap}), from the released scores alone and at no further \
+            "changed afterwards to `{}` (max_loss {max_loss}, max_gap {max_gap}{one}), from the released scores alone and at no further \
              ε; the statement of the release that was fitted has sha256 {fitted}{whence}",
             mode.name()
         )

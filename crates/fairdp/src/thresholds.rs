@@ -1,7 +1,7 @@
 //! Thresholds by group, from cumulative scores of the training records.
 
 use dp_table::Group;
-use fair_decisions::{Aim, Choice, CumulativeCounts, KeptReason, Mode, PrefixSums, Quality, ScoreGrid, choose};
+use fair_decisions::{Aim, Choice, CumulativeCounts, Gain, KeptReason, Mode, PrefixSums, Quality, ScoreGrid, choose};
 use fair_metrics::noisy::Share;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct Thresholds {
     /// What was asked, with its limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<Aim>,
+    /// What the thresholds gain on other records than those that they were chosen by, if they moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
     /// Groups with too few records for a threshold of their own: they keep the common one.
     pub too_small: Vec<Group>,
     /// Groups with enough records of one class and too few of the other: they keep the common
@@ -67,6 +70,10 @@ impl Thresholds {
     /// Sentences on thresholds that did not move, and on groups that have no separate one for want of records.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.kept.iter().filter_map(|kept| self.unmoved(kept)).collect();
+        // One threshold for all moves that of small groups, too.
+        if self.aim.is_some_and(|aim| aim.one_threshold) {
+            return remarks;
+        }
         if !self.too_small.is_empty() {
             let groups: Vec<String> = self.too_small.iter().map(Group::to_string).collect();
             remarks.push(format!("groups too small for a threshold of their own: {}", groups.join(", ")));
@@ -96,6 +103,7 @@ impl Thresholds {
     /// Why nothing moved, and what would be needed.
     fn unmoved(&self, kept: &KeptReason) -> Option<String> {
         let mode = self.mode.name();
+        let one = if self.aim.is_some_and(|aim| aim.one_threshold) { " with one threshold for all groups" } else { "" };
         let points = |share: f64| format!("{:.1} points", 100.0 * share);
         let reason = match *kept {
             KeptReason::NotAsked => return None,
@@ -106,8 +114,9 @@ impl Thresholds {
             }
             KeptReason::SmallEnough { gap } => format!("the gap of {} is within max_gap", points(gap)),
             KeptReason::WithinNoise { gain, deviation } => format!(
-                "the gain would be {}, and noise and chance alone make {}; more records or a larger ε would tell",
-                points(gain),
+                "on other records the gain would be {}, and noise and chance alone make {}; more records or a larger ε would \
+                 tell",
+                points(gain.max(0.0)),
                 points(deviation)
             ),
             KeptReason::WithinCap { needed, left } => format!(
@@ -117,7 +126,7 @@ impl Thresholds {
             ),
             _ => "no thresholds are better than the common one".to_owned(),
         };
-        Some(format!("{mode} moved no threshold: {reason}; decisions are those of fairness = \"none\""))
+        Some(format!("{mode}{one} moved no threshold: {reason}; decisions are those of fairness = \"none\""))
     }
 
     /// Whether any group has a threshold of its own.
@@ -136,7 +145,7 @@ pub(crate) fn chosen(
     classes: &[String],
 ) -> (Vec<usize>, Thresholds) {
     let sums = PrefixSums::new();
-    let Choice { edges, kept, before, after, large, needed, .. } = choose(&sums, counts, aim, balance(decision));
+    let Choice { edges, kept, before, after, gain, large, needed, .. } = choose(&sums, counts, aim, balance(decision));
     let (mut too_small, mut without_class) = (Vec::new(), Vec::new());
     for (place, group) in groups.iter().enumerate().filter(|(place, _)| !large.contains(place)) {
         let n = [0, 1].map(|class| counts.total(place, class));
@@ -160,6 +169,7 @@ pub(crate) fn chosen(
         by_group: edges.iter().map(|&edge| scores.threshold(edge)).collect(),
         kept,
         aim: Some(*aim),
+        gain,
         too_small,
         without_class,
         accuracy_before,
@@ -196,6 +206,7 @@ mod tests {
             by_group: vec![0.0; 2],
             kept,
             aim: None,
+            gain: None,
             too_small: vec![Group::new(vec![Level::Other])],
             without_class: Vec::new(),
             accuracy_before: 0.8,
@@ -211,7 +222,7 @@ mod tests {
         let remark = |kept| thresholds(Some(kept)).remarks().remove(0);
         for (kept, named) in [
             (KeptReason::TooFewRecords { needed: 282.0 }, "about 282 training records of each class are needed"),
-            (KeptReason::WithinNoise { gain: 0.011, deviation: 0.02 }, "the gain would be 1.1 points"),
+            (KeptReason::WithinNoise { gain: 0.011, deviation: 0.02 }, "on other records the gain would be 1.1 points"),
             (
                 KeptReason::WithinCap { needed: 0.034, left: 0.02 },
                 "a loss of 3.4 points would leave a gap of 2.0 points",

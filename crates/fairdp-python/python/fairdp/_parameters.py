@@ -21,7 +21,7 @@ _CHOICES = {
     "decision": ("accuracy", "compromise", "balanced"),
 }
 _OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
-_FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest")
+_FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest", "one_threshold")
 _LEAST_DELTA = 1e-12
 
 # Names of the classifier's parameters in a configuration.
@@ -101,6 +101,9 @@ def check(given: Mapping[str, Any]) -> None:
             raise ValueError(f"fairness_options: {name!r} is unknown, expected some of {expected}")
         if name == "smallest":
             _whole('fairness_options["smallest"]', value, 1, 2**53)
+        elif name == "one_threshold":
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f'fairness_options["one_threshold"] = {shown(value)}: expected True or False')
         else:
             _real(f"fairness_options[{name!r}]", value, "a number from 0 to 1", lambda value: 0 <= value <= 1)
 

@@ -92,7 +92,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``,
         ``"equal-opportunity"``, ``"demographic-parity"``, with ``max_loss`` (0.02), ``max_gap`` (0) and
         ``smallest`` (1,000 records of each class). :meth:`predict` then needs
-        ``sensitive_features``, unless no threshold moved. ``price_list_`` says what each mode
+        ``sensitive_features``, unless no threshold moved, or ``one_threshold`` is true: all groups
+        then have the same, where a decision may not depend on the group. ``price_list_`` says what each mode
         would change, and :meth:`with_fairness` changes it.
     decision
         ``"accuracy"`` answers the most probable class, as scikit-learn's checks require of
@@ -376,16 +377,21 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted("price_list_")
         return list(self.fairness_.get("price_list", []))
 
-    def with_fairness(self, mode: FairnessMode, *, max_loss: float = 0.02, max_gap: float = 0.0) -> FairDPClassifier:
+    def with_fairness(
+        self, mode: FairnessMode, *, max_loss: float = 0.02, max_gap: float = 0.0, one_threshold: bool = False
+    ) -> FairDPClassifier:
         """The same model with the decisions of another notion of fairness, from scores that it has
-        released: at no further ε. Its statement has the digests of both releases.
+        released: at no further ε. With ``one_threshold`` all groups have the same. Its statement has the digests of both releases.
         """
         check_is_fitted(self)
-        _parameters.check({**self.get_params(deep=False), "fairness": mode})
+        options = {"max_loss": max_loss, "max_gap": max_gap, "one_threshold": one_threshold}
+        asked = {"fairness": mode, "fairness_options": {"one_threshold": one_threshold}}
+        _parameters.check({**self.get_params(deep=False), **asked})
         other = copy.copy(self)
-        other.fairness, other.fairness_options = mode, {"max_loss": max_loss, "max_gap": max_gap}
+        other.fairness, other.fairness_options = mode, options
         with _python_names():
-            other.release_ = dict(_rust.with_fairness(self.release_, mode, float(max_loss), float(max_gap)))
+            limits = (float(max_loss), float(max_gap), bool(one_threshold))
+            other.release_ = dict(_rust.with_fairness(self.release_, mode, *limits))
         other.statement_ = json.loads(other.release_["statement.json"])
         other.fairness_ = json.loads(other.release_["fairness.json"])
         return other
@@ -623,8 +629,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options = self.fairness_options or {}
         if not options:
             return self.fairness
-        whole = {name: int(value) for name, value in options.items() if name == "smallest"}
-        return {"mode": self.fairness, **{name: float(value) for name, value in options.items()}, **whole}
+        kinds = {"smallest": int, "one_threshold": bool}
+        return {"mode": self.fairness, **{name: kinds.get(name, float)(value) for name, value in options.items()}}
 
     def _threads(self) -> int:
         if self.n_jobs is None:

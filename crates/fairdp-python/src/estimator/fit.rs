@@ -62,9 +62,11 @@ pub(super) fn with_fairness<'py>(
     mode: &str,
     max_loss: f64,
     max_gap: f64,
+    one_threshold: bool,
 ) -> PyResult<BTreeMap<String, Bound<'py, PyBytes>>> {
     let aim = Mode::find(mode).and_then(|mode| Aim::with_limits(mode, max_loss, max_gap));
     let aim = aim.map_err(|error| errors::fairdp_error(error.into()))?;
+    let aim = aim.with_one_threshold(one_threshold);
     let files = py.detach(|| fairdp::with_fairness(&release, &aim)).map_err(errors::fairdp_error)?;
     Ok(files.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
 }

@@ -208,10 +208,19 @@ fn prices(page: &mut String, fairness: &FairnessReport) {
          makes a release of it at no further ε.</p>\n<div class=\"scroll\"><table><tr><th>mode</th><th>accuracy</th><th>balanced \
          accuracy</th><th>least of a group</th><th>gap of equalised odds</th><th>ratio of positive answers</th></tr>\n",
     );
-    for Price { mode, thresholds, figures } in &fairness.price_list {
-        let Some(figures) = figures else { continue };
+    let before = fairness.price_list.iter().find_map(|price| price.figures.as_ref());
+    for price in &fairness.price_list {
+        let Price { mode, thresholds, figures: Some(figures) } = price else { continue };
         let PriceFigures { accuracy, balanced_accuracy, least_balanced_accuracy, .. } = figures;
-        let note = if *mode != fair_decisions::Mode::None && !thresholds.has_moved() { ": nothing moves" } else { "" };
+        let note = if *mode == fair_decisions::Mode::None {
+            ""
+        } else if !thresholds.has_moved() {
+            ": nothing moves"
+        } else if before.is_some_and(|before| !price.is_borne_out(before)) {
+            ": test records do not bear it out"
+        } else {
+            ""
+        };
         let _ = writeln!(
             page,
             "<tr><td>{}{note}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
@@ -224,9 +233,38 @@ fn prices(page: &mut String, fairness: &FairnessReport) {
         );
     }
     page.push_str("</table></div>\n");
+    one_threshold(page, fairness);
     if fairness.groups.iter().any(|group| !group.too_few.is_empty()) {
         page.push_str("<p class=\"soft\">Gaps and ratios are those of groups whose rates are known.</p>\n");
     }
+}
+
+/// What a threshold that is the same for all groups would change.
+fn one_threshold(page: &mut String, fairness: &FairnessReport) {
+    let list = &fairness.price_list_of_one_threshold;
+    let Some(before) = list.iter().find_map(|price| price.figures.as_ref()) else { return };
+    let moved = list.iter().filter(|price| price.thresholds.has_moved() && price.is_borne_out(before));
+    let lines: Vec<String> = moved
+        .filter_map(|price| {
+            let figures = price.figures.as_ref()?;
+            let (what, of_before, of_after) = match price.mode {
+                fair_decisions::Mode::WorstGroup => (
+                    "least balanced accuracy",
+                    cell(before.least_balanced_accuracy),
+                    cell(figures.least_balanced_accuracy),
+                ),
+                mode => ("gap", points(before.gap(mode).known()), points(figures.gap(mode).known())),
+            };
+            let (name, accuracy) = (price.mode.name(), cell(figures.accuracy));
+            Some(format!("{name}: {what} {of_before} to {of_after}, accuracy {accuracy}"))
+        })
+        .collect();
+    let reached = if lines.is_empty() { "no mode gains".to_owned() } else { lines.join("; ") };
+    let _ = writeln!(
+        page,
+        "<p>Where a decision may not depend on the group, one other threshold for all is left: {reached}. A smaller gap then \
+         takes another fit, with weights or another method, which is charged like the first.</p>"
+    );
 }
 
 fn roc_and_calibration(page: &mut String, fairness: &FairnessReport) {

@@ -97,12 +97,15 @@ enum Command {
         /// none, worst-group, equalized-odds, equal-opportunity or demographic-parity.
         #[arg(long)]
         mode: String,
-        /// The most that accuracy, as the decision weighs classes, and balanced accuracy may each fall by.
+        /// The most that accuracy, accuracy as the decision weighs classes, and balanced accuracy may each fall by.
         #[arg(long, default_value_t = 0.02)]
         max_loss: f64,
         /// A gap that is small enough.
         #[arg(long, default_value_t = 0.0)]
         max_gap: f64,
+        /// One threshold for all groups, where a decision may not depend on the group.
+        #[arg(long)]
+        one_threshold: bool,
         /// The folder to make.
         #[arg(long)]
         out: PathBuf,
@@ -347,9 +350,13 @@ fn execute(command: Command) -> Result<(), Failure> {
             let verified = fairdp::verify(&folder)?;
             summary::verified(&mut out, &verified, json)?;
         }
-        Command::Fairness { folder, mode, max_loss, max_gap, out: place } => {
+        Command::Fairness { folder, mode, max_loss, max_gap, one_threshold, out: place } => {
             let aim = Mode::find(&mode).and_then(|mode| Aim::with_limits(mode, max_loss, max_gap));
-            let fairness = fairdp::write_with_fairness(&folder, &aim.map_err(FairdpError::from)?, &place)?;
+            let fairness = fairdp::write_with_fairness(
+                &folder,
+                &aim.map_err(FairdpError::from)?.with_one_threshold(one_threshold),
+                &place,
+            )?;
             summary::rates(&mut out, &fairness)?;
             writeln!(out, "release: {} (may leave the house), at no further epsilon", place.join("release").display())?;
         }

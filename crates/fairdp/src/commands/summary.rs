@@ -217,7 +217,7 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
 /// What three notions of fairness would change; the others are in the file.
 fn prices(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
     let of = |mode: Mode| {
-        let price = fairness.price_list.iter().find(|price| price.mode == mode)?;
+        let price = fairness.prices().iter().find(|price| price.mode == mode)?;
         Some((price, price.figures.as_ref()?))
     };
     let Some((_, before)) = of(Mode::None) else { return Ok(()) };
@@ -235,13 +235,21 @@ fn prices(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
             writeln!(out, "price of {name}: nothing moves, {what} {}", cell(of_before))?;
         } else {
             let (accuracy, now) = (number(before.accuracy), number(after.accuracy));
+            let not = if price.is_borne_out(before) { "" } else { "; test records do not bear it out" };
             writeln!(
                 out,
-                "price of {name}: {what} {} to {}, accuracy {accuracy} to {now}",
+                "price of {name}: {what} {} to {}, accuracy {accuracy} to {now}{not}",
                 number(of_before),
                 cell(of_after)
             )?;
         }
+    }
+    if fairness.has_one_threshold() {
+        writeln!(
+            out,
+            "one threshold for all groups: a smaller gap takes another fit, with weights or another method, which is charged \
+             like the first"
+        )?;
     }
     Ok(())
 }

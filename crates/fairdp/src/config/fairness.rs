@@ -15,13 +15,15 @@ use super::entry_error::EntryError;
 pub struct FairnessEntry {
     /// Whether, and how, the model is made to treat groups alike.
     pub mode: Mode,
-    /// The most that accuracy, as `decision` asks for it, and balanced accuracy may each fall by.
+    /// The most that accuracy, accuracy as `decision` weighs classes, and balanced accuracy may each fall by.
     pub max_loss: f64,
     /// A gap that is small enough.
     pub max_gap: f64,
     /// Records of each class of the smallest group that thresholds and figures are meant for: the share of the
     /// budget follows from it.
     pub smallest: u64,
+    /// Whether all groups have one threshold, since a decision may not depend on the group.
+    pub one_threshold: bool,
 }
 
 impl Default for FairnessEntry {
@@ -38,17 +40,19 @@ struct FairnessTable {
     max_loss: Option<f64>,
     max_gap: Option<f64>,
     smallest: Option<u64>,
+    one_threshold: Option<bool>,
 }
 
 impl FairnessEntry {
     const fn of(mode: Mode) -> Self {
         let Aim { max_loss, max_gap, .. } = Aim::of(mode);
-        Self { mode, max_loss, max_gap, smallest: 1_000 }
+        Self { mode, max_loss, max_gap, smallest: 1_000, one_threshold: false }
     }
 
     /// What is asked of thresholds.
     pub(crate) fn aim(&self) -> Result<Aim, fair_decisions::DecisionError> {
-        Aim::with_limits(self.mode, self.max_loss, self.max_gap)
+        let aim = Aim::with_limits(self.mode, self.max_loss, self.max_gap)?;
+        Ok(aim.with_one_threshold(self.one_threshold))
     }
 
     pub(super) fn check(&self) -> Result<(), EntryError> {
@@ -88,6 +92,7 @@ impl<'de> Visitor<'de> for ModeOrTable {
             max_loss: table.max_loss.unwrap_or(usual.max_loss),
             max_gap: table.max_gap.unwrap_or(usual.max_gap),
             smallest: table.smallest.unwrap_or(usual.smallest),
+            one_threshold: table.one_threshold.unwrap_or(usual.one_threshold),
             ..usual
         })
     }
@@ -113,8 +118,10 @@ mod tests {
     fn a_mode_alone_and_a_table_are_read() {
         let entry = read("fairness = \"equal-opportunity\"\n").unwrap();
         assert_eq!((entry.mode.name(), entry.max_loss, entry.max_gap), ("equal-opportunity", 0.02, 0.0));
-        let entry = read("fairness = { mode = \"equalized-odds\", max_gap = 0.05, smallest = 500 }\n").unwrap();
-        assert_eq!((entry.max_loss, entry.max_gap, entry.smallest), (0.02, 0.05, 500));
+        let entry =
+            read("fairness = { mode = \"equalized-odds\", max_gap = 0.05, smallest = 500, one_threshold = true }\n")
+                .unwrap();
+        assert_eq!((entry.max_loss, entry.max_gap, entry.smallest, entry.one_threshold), (0.02, 0.05, 500, true));
         assert_eq!(read("").unwrap(), super::FairnessEntry::default());
     }
 

@@ -233,6 +233,17 @@ fn another_notion_of_fairness_costs_nothing() {
     let listed = fairness["price_list"][2]["thresholds"]["by_group"].clone();
     assert!(listed.as_array().unwrap().len() == 2);
 
+    // One threshold for all groups needs no group.
+    let arguments = ["fairness", "run", "--mode", "equal-opportunity", "--max-loss", "0.2", "--one-threshold"];
+    let said = done(here, &[&arguments[..], &["--out", "one"]].concat());
+    assert!(said.contains("one threshold for all groups: a smaller gap takes another fit"), "{said}");
+    let one = json(here.join("one/release/fairness.json"));
+    let thresholds = &one["thresholds"];
+    assert!(thresholds["kept"].is_null() && thresholds["gain"]["value"].as_f64().unwrap() > 0.0, "{thresholds}");
+    assert_eq!(thresholds["by_group"][0], thresholds["by_group"][1]);
+    assert_eq!(json(here.join("one/release/pipeline.json"))["offsets"].as_array().unwrap().len(), 1);
+    assert_eq!(json(here.join("one/release/statement.json"))["derived_from"]["one_threshold"], true);
+
     // Back again: the decisions of the fit, and the group is not needed.
     change("odds", "none", "back");
     let [first, back] = ["run", "back"].map(|out| json(here.join(out).join("release/pipeline.json")));
@@ -240,6 +251,7 @@ fn another_notion_of_fairness_costs_nothing() {
     assert_eq!(json(here.join("back/release/statement.json"))["derived_from"]["fitted"], *digest);
     fs::write(here.join("x.csv"), "x\n3\n60\n").unwrap();
     done(here, &["predict", "back", "x.csv", "--out", "p.csv"]);
+    done(here, &["predict", "one", "x.csv", "--out", "q.csv"]);
     assert_eq!(refused(here, &["predict", "odds", "x.csv", "--out", "p.csv"]).0, 1);
     assert_eq!(refused(here, &["fairness", "run", "--mode", "fair", "--out", "other"]).0, 2);
     assert_eq!(refused(here, &["fairness", "run", "--mode", "none", "--out", "odds"]).0, 3);
