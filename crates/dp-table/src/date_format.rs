@@ -60,6 +60,23 @@ impl DateFormat {
         }
     }
 
+    /// Days from 1970 on, with the time of day as a fraction; `None` for a text that is no date in
+    /// this format.
+    ///
+    /// ```
+    /// use dp_table::DateFormat;
+    /// assert_eq!(DateFormat::DayFirst.days("3.1.1970 12:00"), Some(2.5));
+    /// ```
+    pub fn days(self, text: &str) -> Option<f64> {
+        self.parse(text).map(Instant::days)
+    }
+
+    /// The ISO text of the day that is this number of days after 1970-01-01; at most the last one of
+    /// four digits.
+    pub fn iso_day(days: f64) -> String {
+        Instant::text_of_day(days)
+    }
+
     /// An example of a date in this format, for messages.
     pub fn example(self) -> &'static str {
         match self {

@@ -251,8 +251,8 @@ impl Encoding {
     fn group_of(&self, row: &TableRow, columns: &[usize]) -> Result<(usize, Vec<ReadOutcome>), TableError> {
         let (mut group, mut met) = (0, Vec::with_capacity(columns.len()));
         for ((column, groups), index) in self.schema.groups.iter().zip(&self.group_columns).zip(columns) {
-            let text = row.field(*index);
-            let (code, found) = groups.code(row.position(), &column.column, text, self.is_missing(text))?;
+            let is_missing = self.is_missing(row.field(*index));
+            let (code, found) = groups.code(row, (&column.column, *index), is_missing)?;
             group = group * groups.levels().len() + code;
             met.push(found);
         }

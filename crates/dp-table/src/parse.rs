@@ -7,6 +7,8 @@ use crate::counts::ReadOutcome;
 use crate::error::{Position, TableError};
 use crate::group::Level;
 use crate::markers::Markers;
+use crate::number_format::NumberFormat;
+use crate::reader::TableRow;
 use crate::schema::{GroupColumn, GroupValues, Label};
 use crate::value::Value;
 use crate::value_list::ValueList;
@@ -120,7 +122,7 @@ impl Classes {
 #[derive(Debug, Clone)]
 pub(crate) enum Groups {
     Values { list: Categories, levels: Vec<Level> },
-    Bands { edges: Vec<f64>, missing: bool, levels: Vec<Level> },
+    Bands { edges: Vec<f64>, missing: bool, levels: Vec<Level>, format: NumberFormat },
 }
 
 impl Groups {
@@ -134,7 +136,8 @@ impl Groups {
                 let levels = values.iter().cloned().map(Level::Value).chain(rest).collect();
                 Ok(Self::Values { list, levels })
             }
-            GroupValues::Bands { edges, missing } => {
+            GroupValues::Bands { edges, missing, format } => {
+                format.check(&group.column)?;
                 let ascends = edges.iter().all(|edge| edge.is_finite()) && edges.is_sorted_by(|a, b| a < b);
                 if edges.is_empty() || !ascends {
                     let reason = "the edges of its groups are not one or more finite numbers in ascending order".into();
@@ -144,7 +147,7 @@ impl Groups {
                 let bands = std::iter::once(None).chain(ends()).zip(ends().chain([None]));
                 let bands = bands.map(|(from, below)| Level::Band { from, below });
                 let levels = bands.chain(missing.then_some(Level::Missing)).collect();
-                Ok(Self::Bands { edges: edges.clone(), missing: *missing, levels })
+                Ok(Self::Bands { edges: edges.clone(), missing: *missing, levels, format: format.clone() })
             }
         }
     }
@@ -157,22 +160,21 @@ impl Groups {
 
     pub(crate) fn code(
         &self,
-        at: Position<'_>,
-        column: &str,
-        text: &str,
+        row: &TableRow,
+        (column, index): (&str, usize),
         is_missing: bool,
     ) -> Result<(usize, ReadOutcome), TableError> {
+        let (at, text) = (row.position(), row.field(index));
         match self {
             Self::Values { list, .. } => {
                 list.find(at, column, text, is_missing).map(|(code, met)| (usize::from(code), met))
             }
             Self::Bands { edges, missing: true, .. } if is_missing => Ok((edges.len() + 1, ReadOutcome::Missing)),
             Self::Bands { .. } if is_missing => Err(at.missing_value(column)),
-            Self::Bands { edges, .. } => match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => {
-                    Ok((edges.partition_point(|edge| *edge <= value), ReadOutcome::Declared))
-                }
-                _ => Err(at.not_a_number(column, text)),
+            Self::Bands { edges, format, .. } => match row.number(index, format) {
+                Some(value) => Ok((edges.partition_point(|edge| *edge <= value), ReadOutcome::Declared)),
+                None if format.is_plain() => Err(at.not_a_number(column, text)),
+                None => Err(at.not_in_format(column, text, format)),
             },
         }
     }

@@ -171,6 +171,9 @@ pub enum GroupValues {
         edges: Vec<f64>,
         /// Whether missing values are a group, named `missing`; otherwise they are errors.
         missing: bool,
+        /// How the number is written.
+        #[serde(default, skip_serializing_if = "NumberFormat::is_plain")]
+        format: NumberFormat,
     },
 }
 

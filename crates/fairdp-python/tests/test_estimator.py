@@ -176,6 +176,18 @@ def test_records_of_one_person_are_protected_together():
     assert model.statement_["unit"]["max_records"] == 2
 
 
+def test_all_rows_of_a_person_are_one_record():
+    X, y, _ = people()
+    person = np.repeat(np.arange(1000), 3)
+    declared = DECLARED | {"groups": None}
+    model = FairDPClassifier(4.0, **declared, unit_rows="mean", unit_target="maximum").fit(X, y, units=person)
+    assert model.statement_["unit"]["rows"] == "mean" and model.epsilon_ <= 4.0
+    each = FairDPClassifier(4.0, **declared, unit_rows="mean", unit_target="each-class").fit(X, y, units=person)
+    assert each.score(X, y) > 0.75
+    with pytest.raises(ValueError, match="unit_rows = 'mean': expected units in fit"):
+        FairDPClassifier(4.0, **declared, unit_rows="mean").fit(X, y)
+
+
 def test_what_is_refused_names_the_column():
     X, y, sex = people()
     with pytest.raises(ValueError, match="contains NaN: column `age`, record 7"):

@@ -144,11 +144,48 @@ def test_dates_are_days_within_bounds():
     with pytest.raises(FairDPError, match="day"):
         FairDPClassifier(8.0, bounds=bounds, **declared).fit(gaps, Y)
     FairDPClassifier(8.0, bounds=bounds, missing="indicator", **declared).fit(gaps, Y)
-    for wrong in (("2020-01-01", 3), ("2020-01-01",), "private"):
+    for wrong in (("2020-01-01", 3), ("2020-01-01",), "public"):
         with pytest.raises(ValueError, match="bounds of `day` are .*, expected a pair of dates"):
             FairDPClassifier(8.0, bounds={"day": wrong}, **declared).fit(day.to_frame(), Y)
     with pytest.raises(FairDPError, match="two dates, the earlier one first"):
         FairDPClassifier(8.0, bounds={"day": ("2022-01-01", "2020-01-01")}, **declared).fit(day.to_frame(), Y)
+
+
+def test_bounds_of_dates_can_be_paid_for_and_parts_are_features():
+    day = pandas.Series(pandas.Timestamp("2020-01-01") + pandas.to_timedelta(RNG.integers(0, 700, N), unit="D"), name="day")
+    winter = day.dt.month.isin([12, 1, 2]).astype(int)
+    declared = {"classes": [0, 1], "random_state": 1}
+    paid = FairDPClassifier(8.0, bounds="private", parts={"day": ["month"]}, **declared).fit(day.to_frame(), winter)
+    assert paid.statement_["mark"] == "certified" and paid.score(day.to_frame(), winter) > 0.95
+    assert any(event["purpose"] == "bounds of `day`" for event in paid.statement_["events"])
+    assert '"parts":["month"]' in paid.release_["pipeline.json"].decode().replace(" ", "").replace("\n", "")
+    plain = FairDPClassifier(8.0, bounds={"day": "private"}, **declared).fit(day.to_frame(), winter)
+    assert plain.score(day.to_frame(), winter) < paid.score(day.to_frame(), winter)
+    with pytest.raises(FairDPError, match="parts"):
+        FairDPClassifier(8.0, bounds="private", parts={"day": ["year"]}, **declared).fit(day.to_frame(), winter)
+
+
+def test_texts_of_numbers_and_dates_have_a_format():
+    amount, when = RNG.integers(0, 500_000, N) / 100, pandas.Timestamp("2020-01-01") + pandas.to_timedelta(
+        RNG.integers(0, 900, N), unit="D"
+    )
+    german = [f"{value:,.2f} €".replace(",", "_").replace(".", ",").replace("_", ".") for value in amount]
+    written = pandas.DataFrame({"amount": german, "when": pandas.Series(when).dt.strftime("%d.%m.%Y")})
+    clean = pandas.DataFrame({"amount": amount, "when": when})
+    y = (amount > 2_000).astype(int)
+    bounds = {"amount": (0, 5_000), "when": ("2020-01-01", "2022-12-31")}
+    declared = {"bounds": bounds, "classes": [0, 1], "random_state": 1}
+    formats = {"amount": {"decimal": ",", "thousands": ".", "unit": "€"}, "when": "day-first"}
+    model = FairDPClassifier(8.0, formats=formats, bands={"pay": [1_000]}, **declared)
+    formats["pay"] = formats["amount"]
+    model.fit(written, y, sensitive_features=pandas.Series(german, name="pay"))
+    other = FairDPClassifier(8.0, bands={"pay": [1_000]}, **declared)
+    other.fit(clean, y, sensitive_features=pandas.Series(amount, name="pay"))
+    assert model.release_["model.safetensors"] == other.release_["model.safetensors"]
+    assert model.fairness_ == other.fairness_
+    assert (model.predict(written) == other.predict(clean)).all()
+    with pytest.raises(ValueError, match="formats: `amount` has no bounds"):
+        FairDPClassifier(8.0, formats={"amount": formats["amount"]}, classes=[0, 1]).fit(written[["amount"]], y)
 
 
 def test_vectors_are_one_column():

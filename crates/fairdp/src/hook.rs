@@ -7,6 +7,8 @@ use crate::key::DrawnKey;
 thread_local! {
     /// A fault: the key is whole before the records are read, and noise follows from it alone.
     pub(crate) static KEY_BEFORE_DIGEST: Cell<bool> = const { Cell::new(false) };
+    /// A fault: the counts of dates have the noise of a record that is in one bin.
+    pub(crate) static DATES_IN_ONE_BIN: Cell<bool> = const { Cell::new(false) };
     /// A fault: the rows of a unit are added and not averaged.
     pub(crate) static SUM_FOR_MEAN: Cell<bool> = const { Cell::new(false) };
     /// An attack: every run has this key, as if it were copied from one to the next.

@@ -162,7 +162,10 @@ fn groups_are_intersections_of_columns_of_any_kind() {
             column: "job".into(),
             groups: GroupValues::Values { values: texts(&["clerk"]), other: true, missing: true },
         },
-        GroupColumn { column: "age".into(), groups: GroupValues::Bands { edges: vec![18.0, 65.0], missing: false } },
+        GroupColumn {
+            column: "age".into(),
+            groups: GroupValues::Bands { edges: vec![18.0, 65.0], missing: false, format: NumberFormat::default() },
+        },
     ];
     let placed = Placed::new("t.csv", "age,job,ill\n17.9,clerk,no\n18,nurse,no\n65,,yes\n");
     let (table, _) = placed.encode(&schema).unwrap();

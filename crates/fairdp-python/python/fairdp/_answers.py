@@ -14,6 +14,7 @@ from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
 from fairdp._leaks import UnmatchedValuesWarning
 from fairdp._sparse import sparse
+from fairdp._table import is_numeric
 from fairdp._values import components, handed_over, kind, lists, numbers, shown, texts
 
 Reasons = list[list[tuple[str, float]]]
@@ -90,9 +91,11 @@ class Answers:
         table: list[tuple[str, Any]] = []
         for (name, stored), group in zip(self._sensitive, (entry["groups"] for entry in self._schema["groups"])):
             is_banded = group["by"] == "bands"
+            has_format = is_banded and "format" in group
             if name in given:
                 check_length(name, given[name], n_records)
-                table.append((stored, handed_over(numbers(given[name], name)) if is_banded else texts(given[name], name)))
+                is_text = not is_banded or (has_format and not is_numeric(given[name]))
+                table.append((stored, texts(given[name], name) if is_text else handed_over(numbers(given[name], name))))
             elif for_decisions:
                 found = ", ".join(f"`{other}`" for other in given) or "none"
                 raise ValueError(f"sensitive_features: decisions depend on `{name}`, which is not given; given are {found}")

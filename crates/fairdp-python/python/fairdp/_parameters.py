@@ -19,7 +19,12 @@ _CHOICES = {
     "model": ("auto", "additive", "mlp"),
     "fairness": ("none", "worst-group", "equalized-odds", "equal-opportunity", "demographic-parity"),
     "decision": ("accuracy", "compromise", "balanced"),
+    "unit_rows": ("first", "mean"),
 }
+_TARGETS = ("last", "maximum", "each-class")
+_NUMBER_KEYS = ("decimal", "thousands", "unit")
+_DATE_FORMATS = ("iso", "day-first", "month-first", "epoch-seconds", "epoch-milliseconds")
+_PARTS = ("year", "month", "weekday")
 _OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
 _FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest", "one_threshold")
 _LEAST_DELTA = 1e-12
@@ -31,6 +36,9 @@ _NAMES = {
     "privacy.total_epsilon": "total_epsilon",
     "test.fraction": "test_fraction",
     "unit.max_records": "max_records_per_unit",
+    "unit.target": "unit_target",
+    'unit.target = "each-class"': 'unit_target = "each-class"',
+    'rows = "mean"': 'unit_rows = "mean"',
     "model.kind": "model",
     "model.hidden": "hidden",
     "model.decision": "decision",
@@ -75,6 +83,7 @@ def check(given: Mapping[str, Any]) -> None:
     for name, choices in _CHOICES.items():
         if not isinstance(given[name], str) or given[name] not in choices:
             raise ValueError(f"{name} = {shown(given[name])}: expected one of {', '.join(choices)}")
+    _check_units(given["unit_rows"], given["unit_target"], given["max_records_per_unit"])
     if isinstance(given["classes"], (str, bytes)) or not isinstance(given["classes"], (Iterable, type(None))):
         raise TypeError(f"classes = {shown(given['classes'])}: expected a list of classes")
     if given["hidden"] is not None:
@@ -89,9 +98,14 @@ def check(given: Mapping[str, Any]) -> None:
         raise ValueError(f'missing = {shown(missing)}: expected "indicator", or a mapping from column to number')
     for name, value in (missing or {}).items() if isinstance(missing, Mapping) else ():
         _real(f"missing[{name!r}]", value, "a finite number", math.isfinite)
-    for name in ("categories", "vectors", "groups", "bands", "method_options", "fairness_options"):
+    for name in ("categories", "vectors", "formats", "parts", "groups", "bands", "method_options", "fairness_options"):
         if given[name] is not None and not isinstance(given[name], Mapping):
             raise TypeError(f"{name} = {shown(given[name])}: expected a mapping")
+    for name, format in (given["formats"] or {}).items():
+        _check_format(name, format)
+    for name, parts in (given["parts"] or {}).items():
+        if isinstance(parts, str) or not isinstance(parts, Iterable) or not all(part in _PARTS for part in parts):
+            raise ValueError(f"parts: {name!r} has {shown(parts)}, expected a list of some of {', '.join(_PARTS)}")
     for name in given["method_options"] or {}:
         if name not in _OPTIONS:
             raise ValueError(f"method_options: {name!r} is unknown, expected some of {', '.join(_OPTIONS)}")
@@ -106,6 +120,23 @@ def check(given: Mapping[str, Any]) -> None:
                 raise TypeError(f'fairness_options["one_threshold"] = {shown(value)}: expected True or False')
         else:
             _real(f"fairness_options[{name!r}]", value, "a number from 0 to 1", lambda value: 0 <= value <= 1)
+
+
+def _check_units(rows: str, target: Any, most: Any) -> None:
+    if target is not None and (rows != "mean" or target not in _TARGETS):
+        expected = f"one of {', '.join(_TARGETS)}, with unit_rows = 'mean'"
+        raise ValueError(f"unit_target = {shown(target)}: expected {expected}")
+    if rows == "mean" and most is not None:
+        raise ValueError(f"max_records_per_unit = {shown(most)}: not with unit_rows = 'mean', which uses all rows of a unit")
+
+
+def _check_format(name: str, format: Any) -> None:
+    if isinstance(format, str) and format in _DATE_FORMATS:
+        return
+    is_of_number = isinstance(format, Mapping) and format and all(key in _NUMBER_KEYS for key in format)
+    if not is_of_number or not all(isinstance(sign, str) and sign for sign in format.values()):
+        expected = f"a mapping from some of {', '.join(_NUMBER_KEYS)} to texts, or one of {', '.join(_DATE_FORMATS)}"
+        raise ValueError(f"formats: {name!r} has {shown(format)}, expected {expected}")
 
 
 def seed(random_state: Any) -> int | None:

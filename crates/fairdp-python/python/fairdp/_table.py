@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fairdp._fairdp import estimator as _rust
-from fairdp._values import MISSING, cells, components, handed_over, is_missing, lists, numbers, shown, text, texts
+from fairdp._values import MISSING, cells, components, handed_over, is_missing, kind, lists, numbers, shown, text, texts
 
 MOST_GROUPS = 100
 """Groups that are taken from the records: of more, each has few."""
@@ -67,17 +67,49 @@ class Table:
         self.columns.append((name, handed_over(found)))
         self.entries.append(section("[[column]]", {**entry, **source}))
 
-    def add_date(self, name: str, values: Any, bounds: Any, bins: int | None, has_missing: bool) -> None:
-        """Days within declared bounds, or within those of the records."""
+    def add_number_of_texts(
+        self, name: str, values: Any, format: Mapping[str, str], bounds: Any, bins: int | None, missing: Any
+    ) -> None:
+        """A number that is written in a format, with declared bounds or ``"private"`` ones."""
+        found, positions = texts(values, name)
+        entry: dict[str, Any] = {"name": name, "kind": "number"}
+        if isinstance(bounds, str) and bounds == "private":
+            least, bins = -_LARGEST, None
+            entry["bounds"] = bounds
+        elif bounds is None:
+            raise ValueError(f"formats: `{name}` has no bounds; declare a pair of numbers in bounds, or \"private\"")
+        else:
+            least, high = pair(bounds, name)
+            entry |= {"low": least, "high": high}
+        missing = least if isinstance(missing, str) else missing
+        self.columns.append((name, (found, positions)))
+        self.entries.append(section("[[column]]", {**entry, "bins": bins, "missing": missing, **format}))
+
+    def add_date(
+        self,
+        name: str,
+        values: Any,
+        bounds: Any,
+        bins: int | None,
+        has_missing: bool,
+        format: str | None = None,
+        parts: Iterable[str] | None = None,
+    ) -> None:
+        """Days within declared bounds, within ``"private"`` ones, or within those of the records."""
         found, positions = texts(values, name)
         source: dict[str, Any] = {}
-        if bounds is None:
+        range_of: dict[str, Any]
+        if isinstance(bounds, str) and bounds == "private":
+            range_of = {"bounds": bounds}
+        elif bounds is None:
             low, high = _days(found[1:], name)
-            source = {"from": "data"}
+            range_of, source = {"low": low, "high": high, "bins": bins}, {"from": "data"}
             self.leaks.append(f"bounds of `{name}`")
         else:
             low, high = _pair_of_days(bounds, name)
-        entry = {"name": name, "kind": "date", "low": low, "high": high, "bins": bins, "missing": has_missing or None}
+            range_of = {"low": low, "high": high, "bins": bins}
+        entry = {"name": name, "kind": "date", **range_of, "missing": has_missing or None, "format": format}
+        entry["parts"] = None if parts is None else list(parts)
         self.columns.append((name, (found, positions)))
         self.entries.append(section("[[column]]", {**entry, **source}))
 
@@ -129,10 +161,14 @@ class Table:
         self.columns.append((name, (found, positions)))
         self.entries.append(section("[[column]]", entry))
 
-    def add_group(self, name: str, column: Any, values: Sequence[Any] | None, bands: Any) -> None:
-        """A sensitive feature: one group per value, or bands of a number."""
+    def add_group(self, name: str, column: Any, values: Sequence[Any] | None, bands: Any, format: Any = None) -> None:
+        """A sensitive feature: one group per value, or bands of a number, which may have a format."""
         if bands is not None:
             edges = _edges(bands, name)
+            if format is not None and not is_numeric(column):
+                self.columns.append((name, texts(column, name)))
+                self.entries.append(section("[[group]]", {"column": name, "edges": edges, **format}))
+                return
             self.columns.append((name, handed_over(numbers(column, name))))
             self.entries.append(section("[[group]]", {"column": name, "edges": edges}))
             return
@@ -185,6 +221,11 @@ def _range(found: Any, name: str) -> tuple[float, float]:
     if len(present) == 0:
         raise ValueError(f"column `{name}` has no number; drop it")
     return float(present.min()), float(present.max())
+
+
+def is_numeric(values: Any) -> bool:
+    """Whether a column's type is that of numbers: they have no format."""
+    return kind(values) in ("bool", "number")
 
 
 def is_days(bounds: Any) -> bool:

@@ -25,7 +25,7 @@ from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
 from fairdp._fairdp import tables as _tables
 from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
-from fairdp._table import Table, is_days, section
+from fairdp._table import Table, is_days, is_numeric, section
 from fairdp._sparse import SparseColumn, matrix_columns
 from fairdp._values import cells, is_missing, kind, shown, text, texts, unmasked
 from fairdp.tables import Release, load, release_files
@@ -69,6 +69,14 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pair of bounds of their numbers; longer vectors are shortened. ``"x*"`` is one vector of the
         columns ``x0``, ``x1``, … Of lists in polars or Arrow, which need no entry, the norm is read
         from the records unless given.
+    formats
+        A mapping from column of texts to how its numbers are written, ``{"decimal": ",",
+        "thousands": ".", "unit": "€"}`` or some of these, or to how its dates are: ``"day-first"``,
+        ``"month-first"``, ``"epoch-seconds"``, ``"epoch-milliseconds"``, ``"iso"``. Such columns have
+        declared bounds, or ``"private"`` ones. A sensitive feature in ``bands`` may have a format too.
+    parts
+        A mapping from column of dates to some of ``"year"``, ``"month"`` and ``"weekday"``: each has a
+        feature for every value.
     missing
         What stands for a missing number (``NaN``, ``None``, ``NaT``, ``pandas.NA``, masked), beside an
         indicator: a mapping from column to number, or ``"indicator"`` for the lower bound in every
@@ -104,6 +112,10 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         more: each record is used once. 0 trains on all, for who has other test records.
     max_records_per_unit
         Records of one unit that are used, 1 unless given; only with ``units`` in :meth:`fit`.
+    unit_rows, unit_target
+        ``"first"``, or ``"mean"``: one record is the mean of all rows of a unit, at the noise of one
+        record. Its class is that of the last row (``"last"``), the last class that any of its rows
+        has (``"maximum"``), or there is a record for each class (``"each-class"``).
     class_weight
         ``"balanced"`` lets classes count equally in training, by their noisy counts; a mapping from
         class to weight multiplies those of the records. Probabilities are those of the population
@@ -153,6 +165,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bounds: Any = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         vectors: Mapping[str, Any] | None = None,
+        formats: Mapping[str, str | Mapping[str, str]] | None = None,
+        parts: Mapping[str, Sequence[Literal["year", "month", "weekday"]]] | None = None,
         missing: Literal["indicator"] | Mapping[str, float] | None = None,
         classes: Sequence[Any] | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
@@ -167,6 +181,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decision: Literal["accuracy", "compromise", "balanced"] = "accuracy",
         test_fraction: float = 0.2,
         max_records_per_unit: int | None = None,
+        unit_rows: Literal["first", "mean"] = "first",
+        unit_target: Literal["last", "maximum", "each-class"] | None = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
         max_weight: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
@@ -179,6 +195,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.categories = categories
         self.vectors = vectors
+        self.formats = formats
+        self.parts = parts
         self.missing = missing
         self.classes = classes
         self.groups = groups
@@ -193,6 +211,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.decision = decision
         self.test_fraction = test_fraction
         self.max_records_per_unit = max_records_per_unit
+        self.unit_rows = unit_rows
+        self.unit_target = unit_target
         self.class_weight = class_weight
         self.max_weight = max_weight
         self.ledger = ledger
@@ -488,11 +508,25 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         by_column = self.bounds if isinstance(self.bounds, Mapping) else None
         declared = self.missing if isinstance(self.missing, Mapping) else {}
         vectors = self._vectors(columns)
-        for name, known in (("categories", categories), ("bounds", by_column or {}), ("missing", declared)):
+        formats, parts = dict(self.formats or {}), dict(self.parts or {})
+        bands = dict(self.bands or {})
+        of_inputs = {name: format for name, format in formats.items() if name not in bands}
+        for name, known in (
+            ("categories", categories),
+            ("bounds", by_column or {}),
+            ("missing", declared),
+            ("formats", of_inputs),
+            ("parts", parts),
+        ):
             for column in known:
                 if column not in vectors and column not in {column for column, _ in columns}:
                     raise ValueError(f"{name}: there is no column {column!r}; there are {[column for column, _ in columns]}")
-        of_vector = {column: vector for vector, parts in vectors.items() for column, _ in parts}
+        of_vector = {column: vector for vector, of_one in vectors.items() for column, _ in of_one}
+        for parameter, known in (("formats", of_inputs), ("parts", parts)):
+            for column in known:
+                if column in categories or column in vectors or column in of_vector:
+                    other = "categories" if column in categories else "vectors"
+                    raise TypeError(f"{parameter}: column `{column}` is among the {other}")
         for name, values in columns:
             if name in of_vector:
                 vector = of_vector[name]
@@ -506,8 +540,19 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             is_numeric = found in ("bool", "number") or (found == "object" and is_of_array)
             missing = self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
             bounds = by_column.get(name) if by_column is not None else self.bounds
-            if name not in categories and (found == "date" or (is_bounded and is_days(bounds))):
-                table.add_date(name, values, bounds if is_bounded else None, self.bins, missing is not None)
+            format = formats.get(name)
+            has_date = found == "date" or isinstance(format, str) or (is_bounded and is_days(bounds))
+            if name not in categories and has_date:
+                is_private = isinstance(bounds, str) and bounds == "private"
+                if isinstance(format, str) and not is_bounded and not is_private:
+                    raise ValueError(f"formats: `{name}` has no bounds; declare a pair of dates in bounds, or \"private\"")
+                bounds = bounds if is_bounded or is_private else None
+                table.add_date(name, values, bounds, self.bins, missing is not None, format, parts.get(name))
+                continue
+            if name in parts:
+                raise TypeError(f"parts: column `{name}` is no date: give it a pair of dates in bounds, or a format of dates")
+            if isinstance(format, Mapping) and not is_numeric(values):
+                table.add_number_of_texts(name, values, format, bounds, self.bins, missing)
                 continue
             if is_bounded and (name in categories or not is_numeric):
                 reason = "is among the categories" if name in categories else f"holds {values.dtype}"
@@ -559,7 +604,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, column in _columns.named(features, "sensitive_feature", "sensitive_features"):
             check_length(name, column, n_records)
             free = table.free(name)
-            table.add_group(free, column, groups.pop(name, None), bands.pop(name, None))
+            format = (self.formats or {}).get(name)
+            table.add_group(free, column, groups.pop(name, None), bands.pop(name, None), format)
             added.append((name, free))
         for parameter, left in (("groups", groups), ("bands", bands)):
             if left:
@@ -570,11 +616,15 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if units is None:
             if self.max_records_per_unit is not None:
                 raise ValueError(f"max_records_per_unit = {self.max_records_per_unit}: expected units in fit with it")
+            if self.unit_rows != "first":
+                raise ValueError(f"unit_rows = {self.unit_rows!r}: expected units in fit with it")
             return ""
         column = _columns.vector(units, "units") if hasattr(units, "columns") else units
         check_length("units", column, n_records)
         name = table.free("unit")
         table.columns.append((name, texts(column, "units")))
+        if self.unit_rows == "mean":
+            return section("[unit]", {"column": name, "rows": "mean", "target": self.unit_target})
         return section("[unit]", {"column": name, "max_records": int(self.max_records_per_unit or 1)})
 
     def _add_weights(self, table: Table, sample_weight: Any, classes: np.ndarray, positions: np.ndarray) -> str:

@@ -21,10 +21,10 @@ pub struct ColumnEntry {
     pub low: Option<BoundEntry>,
     /// Numbers and vectors: the upper bound. Dates: the end.
     pub high: Option<BoundEntry>,
-    /// Numbers: `"private"` releases the bounds within the budget.
+    /// Numbers and dates: `"private"` releases the bounds within the budget.
     pub bounds: Option<Bounds>,
     /// Numbers and dates: a number of equal bins, `{ log = 16 }` for growing ones, `{ signed_log = 16 }`
-    /// for those that grow to both sides of 0, `{ edges = […] }`, or for numbers `"private"`.
+    /// for those that grow to both sides of 0, `{ edges = […] }`, or `"private"`.
     pub bins: Option<BinsEntry>,
     /// Numbers: the value that stands for a missing one. Other kinds: whether missing values have a
     /// feature.
@@ -73,7 +73,7 @@ pub enum ColumnKind {
     Drop,
 }
 
-/// The source of a number's bounds, or of its bins alone.
+/// The source of the bounds of a number or a date, or of its bins alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -153,6 +153,13 @@ pub struct GroupEntry {
     pub values: Option<Vec<String>>,
     /// Its groups, as bands of a number between these edges.
     pub edges: Option<Vec<f64>>,
+    /// Bands: between whole part and fraction; a point, or what the input of that name has, unless
+    /// given.
+    pub decimal: Option<char>,
+    /// Bands: between every three digits of the whole part.
+    pub thousands: Option<char>,
+    /// Bands: before or behind each number.
+    pub unit: Option<String>,
     /// Whether all other texts are a group.
     #[serde(default)]
     pub other: bool,
@@ -182,6 +189,15 @@ impl ColumnEntry {
         self.bounds.is_none() && matches!(self.bins, Some(BinsEntry::Released(_)))
     }
 
+    /// Declared bounds: of dates in days since 1970.
+    pub(crate) fn declared_bounds(&self) -> Option<(f64, f64)> {
+        let number = |bound: &Option<BoundEntry>| match bound.as_ref()? {
+            BoundEntry::Number(number) => Some(*number),
+            BoundEntry::Day(day) => DateFormat::Iso.days(day),
+        };
+        Some((number(&self.low)?, number(&self.high)?))
+    }
+
     /// How its numbers are written.
     pub(crate) fn number_format(&self) -> NumberFormat {
         let decimal = self.decimal.unwrap_or('.');
@@ -199,8 +215,14 @@ impl GroupEntry {
         }
     }
 
-    pub(super) fn group(&self) -> Result<GroupColumn, EntryError> {
+    /// `input` is the entry of the input of that name, if there is one: one column has one format.
+    pub(super) fn group(&self, input: Option<&ColumnEntry>) -> Result<GroupColumn, EntryError> {
         let groups = match (&self.values, &self.edges) {
+            (Some(_), None) if self.has_format() => {
+                let message =
+                    format!("group `{}`: decimal, thousands and unit: expected with edges alone", self.column);
+                return Err(EntryError::new("values", message));
+            }
             (Some(values), None) => {
                 GroupValues::Values { values: values.clone(), other: self.other, missing: self.missing }
             }
@@ -208,12 +230,32 @@ impl GroupEntry {
                 let message = format!("group `{}`: other: expected with values, not with edges", self.column);
                 return Err(EntryError::new("other", message));
             }
-            (None, Some(edges)) => GroupValues::Bands { edges: edges.clone(), missing: self.missing },
+            (None, Some(edges)) => {
+                GroupValues::Bands { edges: edges.clone(), missing: self.missing, format: self.number_format(input)? }
+            }
             _ => {
                 let message = format!("group `{}`: values and edges: expected one of the two", self.column);
                 return Err(EntryError::new("column", message));
             }
         };
         Ok(GroupColumn { column: self.column.clone(), groups })
+    }
+
+    fn has_format(&self) -> bool {
+        self.decimal.is_some() || self.thousands.is_some() || self.unit.is_some()
+    }
+
+    fn number_format(&self, input: Option<&ColumnEntry>) -> Result<NumberFormat, EntryError> {
+        let declared =
+            NumberFormat { decimal: self.decimal.unwrap_or('.'), thousands: self.thousands, unit: self.unit.clone() };
+        match input.filter(|input| input.kind == ColumnKind::Number).map(ColumnEntry::number_format) {
+            Some(format) if self.has_format() && format != declared => {
+                let message =
+                    format!("group `{}`: expected decimal, thousands and unit of [[column]] `{0}`", self.column);
+                Err(EntryError::new("column", message))
+            }
+            Some(format) => Ok(format),
+            None => Ok(declared),
+        }
     }
 }

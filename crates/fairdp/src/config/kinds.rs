@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use dp_table::{Bins, Column, DateFormat, VectorBound};
+use dp_table::{Bins, Column, DateFormat, DatePart, VectorBound};
 
 use super::columns::{BinsEntry, BoundEntry, ColumnEntry, ColumnKind, Missing};
 use super::entry_error::EntryError;
@@ -15,7 +15,7 @@ impl ColumnKind {
     fn keys(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Number => ("a number", &["low", "high", "bounds", "bins", "missing", "decimal", "thousands", "unit"]),
-            Self::Date => ("a date", &["low", "high", "bins", "missing", "format", "parts"]),
+            Self::Date => ("a date", &["low", "high", "bounds", "bins", "missing", "format", "parts"]),
             Self::Boolean => ("a boolean", &["values", "missing"]),
             Self::Vector => ("a vector", &["length", "norm", "low", "high", "missing"]),
             Self::Category => ("a category", &["values", "other", "missing"]),
@@ -25,7 +25,8 @@ impl ColumnKind {
 }
 
 impl ColumnEntry {
-    /// The column; `released` are bounds that were paid for, and the edges between them.
+    /// The column; `released` are bounds that were paid for, and the edges between them: of dates in
+    /// days since 1970.
     pub(super) fn column(&self, released: Option<&[f64]>) -> Result<Column, EntryError> {
         if self.kind == ColumnKind::Drop {
             return Ok(Column::Dropped);
@@ -34,7 +35,7 @@ impl ColumnEntry {
         match self.kind {
             ColumnKind::Drop => Ok(Column::Dropped),
             ColumnKind::Number => self.number(released),
-            ColumnKind::Date => self.date(),
+            ColumnKind::Date => self.date(released),
             ColumnKind::Boolean => self.boolean(),
             ColumnKind::Vector => self.vector(),
             ColumnKind::Category => {
@@ -144,26 +145,44 @@ impl ColumnEntry {
         Err(EntryError::new(first, message))
     }
 
-    fn date(&self) -> Result<Column, EntryError> {
+    fn date(&self, released: Option<&[f64]>) -> Result<Column, EntryError> {
+        self.refuse_two_sources()?;
+        let (format, parts) = (self.format.unwrap_or(DateFormat::Iso), self.parts.clone().unwrap_or_default());
+        let missing = self.has_missing_feature()?;
+        if self.bounds.is_some() {
+            if parts.contains(&DatePart::Year) {
+                let expected = "none of \"year\" with bounds = \"private\": it has one feature for each year between declared bounds";
+                return Err(self.refusal("parts", "\"year\"", expected));
+            }
+            if let Some([low, edges @ .., high]) = released {
+                return Ok(Column::Date {
+                    low: DateFormat::iso_day(*low),
+                    high: DateFormat::iso_day(*high),
+                    bins: Bins::Edges(edges.iter().map(|edge| edge - low).collect()),
+                    // Whether a record lacks its date is not paid for.
+                    missing: missing || self.is_read_from_records(),
+                    format,
+                    parts,
+                });
+            }
+        }
         let day = |key: &str, bound: &Option<BoundEntry>| match bound {
             Some(BoundEntry::Day(day)) => Ok(day.clone()),
             Some(number) => Err(self.refusal(key, number, "a date such as \"2024-01-31\"")),
-            None => Err(self.refusal(key, "none", "a date such as \"2024-01-31\"")),
-        };
-        let bins = match &self.bins {
-            Some(BinsEntry::Released(_)) => {
-                return Err(self.refusal("bins", "\"private\"", "declared bins of a date"));
+            None => {
+                let expected = "a date such as \"2024-01-31\", or bounds = \"private\" in place of low, high and bins";
+                Err(self.refusal(key, "none", expected))
             }
-            bins => declared(bins.as_ref()).unwrap_or(Bins::Equal(16)),
         };
-        Ok(Column::Date {
-            low: day("low", &self.low)?,
-            high: day("high", &self.high)?,
-            bins,
-            missing: self.has_missing_feature()?,
-            format: self.format.unwrap_or(DateFormat::Iso),
-            parts: self.parts.clone().unwrap_or_default(),
-        })
+        let (low, high) = (day("low", &self.low)?, day("high", &self.high)?);
+        let days = [&low, &high].map(|day| DateFormat::Iso.days(day));
+        let bins = match (&self.bins, released, days) {
+            (Some(BinsEntry::Released(_)), Some(edges), [Some(first), Some(last)]) => {
+                Bins::Edges(within(edges, first, last).iter().map(|edge| edge - first).collect())
+            }
+            (bins, ..) => declared(bins.as_ref()).unwrap_or(Bins::Equal(16)),
+        };
+        Ok(Column::Date { low, high, bins, missing, format, parts })
     }
 
     fn boolean(&self) -> Result<Column, EntryError> {

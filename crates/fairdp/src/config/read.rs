@@ -349,7 +349,7 @@ impl Config {
         }
         for column in self.column.iter().filter(|column| column.is_read_from_records()) {
             let what = match column.kind {
-                ColumnKind::Number if column.bounds.is_some() => continue,
+                _ if column.bounds.is_some() => continue,
                 ColumnKind::Number => {
                     let bins = match &column.bins {
                         None => String::new(),
@@ -389,7 +389,8 @@ impl Config {
     /// bounds are covered, and the fact that they hold numbers is not.
     pub(crate) fn kinds_seen(&self) -> Vec<String> {
         let columns = self.column.iter().filter(|column| column.bounds.is_some() && column.is_read_from_records());
-        columns.map(|column| format!("column `{}`: kind number", column.name)).collect()
+        let kind = |column: &ColumnEntry| if column.kind == ColumnKind::Date { "date" } else { "number" };
+        columns.map(|column| format!("column `{}`: kind {}", column.name, kind(column))).collect()
     }
 
     /// The schema that the configuration declares; `released` gives the edges of columns whose
@@ -410,7 +411,8 @@ impl Config {
             Ok((entry.name.clone(), column))
         };
         let group = |(index, entry): (usize, &GroupEntry)| {
-            entry.group().map_err(|error| error.within(&format!("group.{index}")))
+            let input = self.column.iter().find(|column| column.name == entry.column);
+            entry.group(input).map_err(|error| error.within(&format!("group.{index}")))
         };
         Ok(Schema {
             columns: self.column.iter().enumerate().map(column).collect::<Result<_, EntryError>>()?,

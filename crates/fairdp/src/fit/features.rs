@@ -4,7 +4,7 @@ use dp_table::{BlockKind, VectorBound};
 use serde::Serialize;
 
 use crate::bounds;
-use crate::config::Config;
+use crate::config::{ColumnEntry, Config};
 use crate::error::Result;
 
 /// The features of one column, or of one part of its dates.
@@ -24,7 +24,11 @@ pub(super) fn planned_features(config: &Config) -> Result<Vec<PlannedFeatures>> 
     let encoding = bounds::widest(config)?;
     let features = encoding.blocks().iter().filter_map(|block| {
         let kind = in_words(&block.kind)?;
-        Some(PlannedFeatures { column: block.column.clone(), n: block.features.len(), kind })
+        // Days are counted from a bound that is not released yet.
+        let is_of_dates = |entry: &&ColumnEntry| block.column.starts_with(&format!("{} (days from ", entry.name));
+        let private = bounds::private_columns(config).filter(|entry| !entry.bins_are_released()).find(is_of_dates);
+        let column = private.map_or_else(|| block.column.clone(), |entry| format!("{} (days)", entry.name));
+        Some(PlannedFeatures { column, n: block.features.len(), kind })
     });
     Ok(features.collect())
 }

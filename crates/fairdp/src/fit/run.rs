@@ -209,9 +209,10 @@ impl Run<'_> {
         self.enter_ledger(checkpoints, &key, &plan)?;
         let release = |(name, counts): (String, Vec<f64>)| {
             let column = bounds::private_columns(config).find(|column| column.name == name);
-            let purpose = edges_of(column.ok_or_else(|| FairdpError::Internal(format!("{name}: not private")))?);
+            let column = column.ok_or_else(|| FairdpError::Internal(format!("{name}: not private")))?;
+            let purpose = edges_of(column);
             let sigma = plan.release(&purpose)?.noise_multiplier;
-            let edges = bounds::release(&name, counts, sigma, &mut key.stream(&purpose, 0))?;
+            let edges = bounds::release(column, counts, sigma, &mut key.stream(&purpose, 0))?;
             Ok((name, edges))
         };
         counts.by_column.into_iter().map(release).collect()

@@ -22,6 +22,7 @@ pub(super) fn group(text: &mut String, found: &ColumnGuess) -> Result<()> {
             let edges: Vec<String> =
                 [0.25, 0.5, 0.75].iter().map(|share| number(low * (1.0 - share) + high * share)).collect();
             let _ = writeln!(text, "edges = [{}]  # bands of a number", edges.join(", "));
+            number_format(text, &found.format);
         }
         _ if found.distinct.is_none_or(|n| n > MOST_GROUPS) => {
             let n = found.distinct.map_or_else(|| "more than a thousand".to_owned(), |n| n.to_string());

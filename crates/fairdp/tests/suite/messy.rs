@@ -194,3 +194,62 @@ fn private_bins_are_paid_for() {
     let message = refused(here, &["fit", "c.toml", "--plan", "--no-data"]).1;
     assert!(message.contains("bins = \"private\": not with a [unit]; declare the bins"), "{message}");
 }
+
+/// Bounds of dates, and edges between declared ones, are releases like those of numbers; a German
+/// number makes bands of groups.
+#[test]
+fn bounds_of_dates_are_paid_for_and_bands_have_a_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut table = String::from("seen;born;income;y\n");
+    for _ in 0..8_000 {
+        let [year, month, day] = [2022..2025, 1..13, 1..29].map(|range| rng.random_range(range));
+        let (born, income) = (rng.random_range(1940..2005), rng.random_range(900.0..90_000.0_f64));
+        let ill = (born < 1965) ^ rng.random_bool(0.1);
+        table += &format!("{day}.{month}.{year};{born}-{month:02}-{day:02};{};{}\n", german(income), u8::from(ill));
+    }
+    fs::write(here.join("t.csv"), &table).unwrap();
+    let config = done(here, &["init", "t.csv", "--label", "y", "--group", "income", "--epsilon", "4"]);
+    assert!(config.contains("# bands of a number\ndecimal = \",\"\nthousands = \".\"\n"), "{config}");
+    let lines = config.lines().map(|line| match line {
+        line if line.starts_with("edges = ") => "edges = [1500, 45000.5]",
+        line if line.starts_with("low = \"2022") => "bounds = \"private\"",
+        line if line.starts_with("high = \"202") || line.starts_with("bins = ") => "",
+        line if line.starts_with("low = \"19") => "low = \"1900-01-01\"\nbins = \"private\"",
+        line if line.starts_with("parts = ") => "parts = [\"month\"]",
+        line => line,
+    });
+    let config = lines.collect::<Vec<_>>().join("\n");
+    let (auc, _) = fitted(here, "run", &config);
+    assert!(auc > 0.8, "{auc}");
+    let statement = json(here.join("run/release/statement.json"));
+    let purposes = ["bounds of `seen`", "bins of `born`"];
+    assert!(purposes.iter().all(|purpose| statement.to_string().contains(purpose)), "{statement}");
+    assert_eq!(statement["mark"], "certified");
+    let pipeline = json(here.join("run/release/pipeline.json"));
+    let [seen, born] = [0, 1].map(|place| &pipeline["schema"]["columns"][place][1]);
+    assert!(["2021-12", "2022-01"].iter().any(|month| seen["low"].as_str().unwrap().starts_with(month)), "{seen}");
+    assert!(["2024-12", "2025-01"].iter().any(|month| seen["high"].as_str().unwrap().starts_with(month)), "{seen}");
+    assert_eq!(born["low"], "1900-01-01");
+    assert!(born["bins"]["edges"][0].as_f64().unwrap() > 40.0 * 365.0, "{born}");
+    let groups = json(here.join("run/release/fairness.json"))["groups"].to_string();
+    assert!(groups.contains("below 1500") && groups.contains("from 45000.5"), "{groups}");
+    done(here, &["verify", "run"]);
+    done(here, &["predict", "run", "t.csv", "--out", "p.csv"]);
+    let plan = done(here, &["fit", "c.toml", "--plan"]);
+    assert!(plan.contains("seen (days): number") && plan.contains("bounds of `seen`"), "{plan}");
+
+    // What the format of the groups cannot be.
+    let refusal = |from: &str, to: &str| {
+        let changed = fs::read_to_string(here.join("c.toml")).unwrap().replace(from, to);
+        fs::write(here.join("d.toml"), changed).unwrap();
+        refused(here, &["fit", "d.toml", "--plan"]).1
+    };
+    let plain = refusal("edges = [1500, 45000.5]\ndecimal = \",\"\nthousands = \".\"\n", "edges = [1500]\n");
+    assert!(plain.contains("t.csv:2: column `income`: ") && plain.contains("is not a finite number"), "{plain}");
+    let texts = refusal("edges = [1500, 45000.5]\n", "values = [\"a\"]\n");
+    assert!(texts.contains("group `income`: decimal, thousands and unit: expected with edges alone"), "{texts}");
+    let year = refusal("parts = [\"month\"]", "parts = [\"year\"]");
+    assert!(year.contains("column `seen`: parts = \"year\": expected none of \"year\" with bounds"), "{year}");
+}

@@ -1,9 +1,11 @@
-//! Bounds and edges of numbers, released within the budget.
+//! Bounds and edges of numbers and dates, released within the budget.
 //!
-//! Each training record adds 1 to one bin of a grid that is the same for every table: zero, and for
-//! either sign four bins per doubling between [`LEAST`] and 2⁶⁰ times that. Counts are released
-//! with noise; those that cannot be told from noise are dropped, and quantiles of the others are
-//! the bounds and the edges between them.
+//! Each training record adds 1 to bins of a grid that is the same for every table: a number to
+//! [one](numbers), a date to [two](dates). Counts are released with noise; those that cannot be told
+//! from noise are dropped, and quantiles of the others are the bounds and the edges between them.
+
+mod dates;
+mod numbers;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,30 +13,92 @@ use std::path::Path;
 use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
 use dp_linear::of_ranks;
-use dp_table::{BadRows, Encoding, NumberFormat, RowHasher, RowsDigest, TableError, TableReader, TableRow};
+use dp_table::{BadRows, DateFormat, Encoding, NumberFormat, RowHasher, RowsDigest, TableError, TableReader, TableRow};
 use rand_chacha::ChaCha20Rng;
 
-use crate::config::{BoundEntry, ColumnEntry, ColumnKind, Config};
+use crate::config::{ColumnEntry, ColumnKind, Config};
 use crate::error::{FairdpError, Result};
 use crate::fit::TableSize;
 use crate::key::NoiseBinding;
 use crate::rank_files::RankFiles;
 
-/// Smaller numbers count as zero.
-const LEAST: f64 = 1e-6;
-/// Bins per doubling.
-const PER_DOUBLING: usize = 4;
-/// Bins of either sign.
-const SIDE: usize = 60 * PER_DOUBLING;
-/// Counts below this many standard deviations of the noise are dropped: of 481 empty bins one in 30
-/// tables keeps one.
+/// Counts below this many standard deviations of the noise are dropped: of the 481 empty bins of
+/// numbers one in 30 tables keeps one.
 const CERTAIN: f64 = 4.0;
 /// Bins that a column gets.
 const QUANTILES: usize = 16;
 
 /// Columns whose bounds, or whose bins alone, are released within the budget.
 pub(crate) fn private_columns(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
-    config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.has_released_edges())
+    let has_bounds = |entry: &&ColumnEntry| matches!(entry.kind, ColumnKind::Number | ColumnKind::Date);
+    config.column.iter().filter(has_bounds).filter(|entry| entry.has_released_edges())
+}
+
+/// How a column's values are read, and the grid that they are counted on.
+#[derive(Debug, Clone)]
+enum Values {
+    Numbers(NumberFormat),
+    /// In days since 1970.
+    Dates(DateFormat),
+}
+
+/// A range of values, and how many records have one.
+struct Counted {
+    range: (f64, f64),
+    count: f64,
+}
+
+impl Values {
+    fn of(entry: &ColumnEntry) -> Self {
+        match entry.kind {
+            ColumnKind::Date => Self::Dates(entry.format.unwrap_or(DateFormat::Iso)),
+            _ => Self::Numbers(entry.number_format()),
+        }
+    }
+
+    fn n_bins(&self) -> usize {
+        match self {
+            Self::Numbers(_) => numbers::N_BINS,
+            Self::Dates(_) => dates::N_BINS,
+        }
+    }
+
+    /// Counts a row's value, if it has one.
+    fn count(&self, row: &TableRow, place: usize, counts: &mut [f64]) {
+        match self {
+            Self::Numbers(format) => {
+                if let Some(value) = row.number(place, format) {
+                    counts[numbers::bin(value)] += 1.0;
+                }
+            }
+            Self::Dates(format) => {
+                if let Some(days) = format.days(row.field(place)) {
+                    dates::bins(days).into_iter().for_each(|bin| counts[bin] += 1.0);
+                }
+            }
+        }
+    }
+
+    /// The L2 sensitivity of the counts to one record.
+    fn sensitivity(&self) -> f64 {
+        match self {
+            Self::Numbers(_) => 1.0,
+            #[cfg(test)]
+            Self::Dates(_) if crate::hook::DATES_IN_ONE_BIN.get() => 1.0,
+            Self::Dates(_) => dates::SENSITIVITY,
+        }
+    }
+
+    /// The ranges that have records for certain, ascending.
+    fn ranges(&self, noisy: &[f64], certain: f64) -> Vec<Counted> {
+        match self {
+            Self::Numbers(_) => {
+                let bins = noisy.iter().enumerate().filter(|(_, count)| **count >= certain);
+                bins.map(|(bin, &count)| Counted { range: numbers::range(bin), count }).collect()
+            }
+            Self::Dates(_) => dates::ranges(noisy, certain),
+        }
+    }
 }
 
 /// Counts over the rows of all ranks.
@@ -84,11 +148,11 @@ struct RankCounts {
     rows: RowsDigest,
 }
 
-/// A column's numbers by bin.
+/// A column's values by bin.
 struct BinnedColumn {
     name: String,
     place: usize,
-    format: NumberFormat,
+    values: Values,
     counts: Vec<f64>,
 }
 
@@ -108,8 +172,9 @@ fn count_rows(
             let problem = format!("has no column `{}`", entry.name);
             return Err(FairdpError::file(table, problem));
         };
-        let format = entry.number_format();
-        columns.push(BinnedColumn { name: entry.name.clone(), place, format, counts: vec![0.0; 2 * SIDE + 1] });
+        let values = Values::of(entry);
+        let counts = vec![0.0; values.n_bins()];
+        columns.push(BinnedColumn { name: entry.name.clone(), place, values, counts });
     }
     let encoding = widest(config)?;
     let mut checker = encoding.checker(reader.columns(), table)?;
@@ -132,13 +197,9 @@ fn count_rows(
         n_rows[0] += 1;
         n_rows[1] += usize::from(is_blank);
         if !is_blank && is_training(number) {
-            for BinnedColumn { place, format, counts, .. } in &mut columns {
-                let text = row.field(*place);
-                if encoding.is_missing(text) {
-                    continue;
-                }
-                if let Some(value) = row.number(*place, format) {
-                    counts[bin(value)] += 1.0;
+            for BinnedColumn { place, values, counts, .. } in &mut columns {
+                if !encoding.is_missing(row.field(*place)) {
+                    values.count(&row, *place, counts);
                 }
             }
         }
@@ -151,12 +212,8 @@ fn count_rows(
 pub(crate) fn widest(config: &Config) -> Result<Encoding> {
     let edges = |name: &str| {
         let entry = private_columns(config).find(|entry| entry.name == name)?;
-        let (low, high) = match (&entry.low, &entry.high) {
-            (Some(BoundEntry::Number(low)), Some(BoundEntry::Number(high))) if entry.bins_are_released() => {
-                (*low, *high)
-            }
-            _ => (0.0, QUANTILES as f64),
-        };
+        let declared = entry.declared_bounds().filter(|_| entry.bins_are_released());
+        let (low, high) = declared.unwrap_or((0.0, QUANTILES as f64));
         let edge = |place: usize| low + (high - low) * (place as f64 + 0.5) / (QUANTILES as f64 + 1.0);
         let edge = |place: usize| if entry.bins_are_released() { edge(place) } else { place as f64 };
         Some((0..=QUANTILES).map(edge).collect())
@@ -188,104 +245,53 @@ fn check_rows(config: &Config, mut reader: TableReader) -> Result<(usize, RowsDi
 
 /// Bounds with the edges between them, ascending: from exact counts of one column.
 ///
-/// **Guarantee.** A record is in one bin: an L2 sensitivity of 1.
+/// **Guarantee.** That of the Gaussian mechanism with this noise multiplier: the noise is that many
+/// times the L2 sensitivity of the counts.
 pub(crate) fn release(
-    name: &str,
+    entry: &ColumnEntry,
     counts: Vec<f64>,
     noise_multiplier: NoiseMultiplier,
     rng: &mut ChaCha20Rng,
 ) -> Result<Vec<f64>> {
-    let std = noise_multiplier.get();
-    let noisy: Vec<f64> = Grid::for_counts()
-        .release(counts, std, rng)
-        .into_iter()
-        .map(|count| if count >= CERTAIN * std { count } else { 0.0 })
-        .collect();
-    let total: f64 = noisy.iter().sum();
+    let values = Values::of(entry);
+    let std = noise_multiplier.get() * values.sensitivity();
+    let noisy = Grid::for_counts().release(counts, std, rng);
+    let ranges = values.ranges(&noisy, CERTAIN * std);
+    let total: f64 = ranges.iter().map(|range| range.count).sum();
     let mut edges: Vec<f64> = Vec::with_capacity(QUANTILES + 1);
     for quantile in 0..=QUANTILES {
         // The outermost hundredths are clamped: heavy tails would stretch the bounds for the sake
         // of few.
         let share = (quantile as f64 / QUANTILES as f64).clamp(0.005, 0.995);
-        let edge = quantile_of(&noisy, share * total);
-        let apart = |last: &f64| (edge - last) > 1e-5 * (edge.abs() + last.abs() + LEAST);
+        let edge = quantile_of(&ranges, share * total);
+        // Bounds of dates are whole days.
+        let edge = match (&values, quantile) {
+            (Values::Dates(_), 0) => edge.floor(),
+            (Values::Dates(_), QUANTILES) => edge.ceil(),
+            _ => edge,
+        };
+        let apart = |last: &f64| (edge - last) > 1e-5 * (edge.abs() + last.abs() + numbers::LEAST);
         if edges.last().is_none_or(apart) {
             edges.push(edge);
         }
     }
     if total <= 0.0 || edges.len() < 2 {
-        return Err(FairdpError::NoBounds { column: name.to_owned() });
+        return Err(FairdpError::NoBounds { column: entry.name.clone() });
     }
     Ok(edges)
 }
 
-/// The value below which `target` records lie, if they are spread evenly in each bin.
-fn quantile_of(counts: &[f64], target: f64) -> f64 {
+/// The value below which `target` records lie, if they are spread evenly in each range.
+fn quantile_of(ranges: &[Counted], target: f64) -> f64 {
     let mut below = 0.0;
-    for (bin, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0.0) {
+    for &Counted { range: (low, high), count } in ranges {
         if below + count >= target {
-            let (low, high) = range(bin);
             return low + (high - low) * ((target - below) / count).clamp(0.0, 1.0);
         }
         below += count;
     }
-    counts.iter().rposition(|&count| count > 0.0).map_or(0.0, |bin| range(bin).1)
-}
-
-/// The bin of a number; they ascend.
-fn bin(value: f64) -> usize {
-    let size = value.abs() / LEAST;
-    if size < 1.0 {
-        return SIDE;
-    }
-    let step = ((size.log2() * PER_DOUBLING as f64) as usize).min(SIDE - 1);
-    if value > 0.0 { SIDE + 1 + step } else { SIDE - 1 - step }
-}
-
-/// The numbers of a bin.
-fn range(bin: usize) -> (f64, f64) {
-    let edge = |step: usize| LEAST * 2f64.powf(step as f64 / PER_DOUBLING as f64);
-    match bin {
-        SIDE => (0.0, 0.0),
-        bin if bin > SIDE => (edge(bin - SIDE - 1), edge(bin - SIDE)),
-        bin => (-edge(SIDE - bin), -edge(SIDE - 1 - bin)),
-    }
+    ranges.last().map_or(0.0, |last| last.range.1)
 }
 
 #[cfg(test)]
-mod tests {
-    use rand_chacha::rand_core::SeedableRng as _;
-
-    use super::*;
-
-    #[test]
-    fn bins_ascend_and_hold_their_numbers() {
-        let values = [-1e9, -3.0, -0.1, 0.0, 1e-9, 2e-6, 0.1, 1.0, 17.5, 90.0, 1e6];
-        let mut last = 0;
-        for value in values {
-            let found = bin(value);
-            let (low, high) = range(found);
-            assert!(found >= last, "{value}");
-            assert!(low <= value * (1.0 + 1e-12) + LEAST && value <= high + LEAST, "{value} in {low} {high}");
-            last = found;
-        }
-    }
-
-    /// Uniform between 20 and 80: the bounds are near these, the edges nearly even.
-    #[test]
-    fn quantiles_of_uniform_numbers() {
-        let mut counts = vec![0.0; 2 * SIDE + 1];
-        for i in 0..60_000 {
-            counts[bin(20.0 + f64::from(i) / 1_000.0)] += 1.0;
-        }
-        let mut rng = ChaCha20Rng::seed_from_u64(1);
-        let edges = release("x", counts, NoiseMultiplier::new(20.0).unwrap(), &mut rng).unwrap();
-        assert_eq!(edges.len(), QUANTILES + 1);
-        for (i, edge) in edges.iter().enumerate() {
-            let expected = 20.0 + 60.0 * i as f64 / QUANTILES as f64;
-            assert!((edge - expected).abs() < 2.0, "{edge} for {expected}");
-        }
-        let nothing = release("x", vec![0.0; 2 * SIDE + 1], NoiseMultiplier::new(5.0).unwrap(), &mut rng);
-        assert!(nothing.unwrap_err().to_string().starts_with("column `x`: too few records"));
-    }
-}
+mod tests;
