@@ -100,8 +100,8 @@ pub enum FairdpError {
     },
     /// The fits of a shared ledger would exceed its cap.
     #[error(
-        "{}: {n_fits} fits have spent ε = {}, and this one would make it {}, beyond the cap of {cap}",
-        ledger.display(), rounded_up(*spent), rounded_up(*total)
+        "{}: {n_fits} fits have spent ε = {}, and this one would make it {}, beyond the cap of {cap}; {}",
+        ledger.display(), rounded_up(*spent), rounded_up(*total), would_fit(*fits)
     )]
     BeyondCap {
         /// The ledger file.
@@ -114,6 +114,26 @@ pub enum FairdpError {
         total: f64,
         /// ε that all fits may have together.
         cap: f64,
+        /// The largest ε at which the new fit keeps the cap, if there is one.
+        fits: Option<f64>,
+    },
+    /// Nothing of a ledger's cap is left for a fit.
+    #[error("{}: nothing is left: its fits have spent ε = {} of {cap}", ledger.display(), rounded_up(*spent))]
+    NothingLeft {
+        /// The ledger file.
+        ledger: PathBuf,
+        /// ε of its fits.
+        spent: f64,
+        /// ε that all fits may have together.
+        cap: f64,
+    },
+    /// A ledger is not what it was.
+    #[error("{}: {problem}", ledger.display())]
+    BrokenLedger {
+        /// The ledger file.
+        ledger: PathBuf,
+        /// What shows it.
+        problem: String,
     },
     /// A shared ledger is for another δ or for other units.
     #[error("{}: {kept}, and the configuration {configured}: ε of one says nothing of the other", ledger.display())]
@@ -302,13 +322,14 @@ impl FairdpError {
             | Self::NotAccounted { .. }
             | Self::LedgerDiffers { .. }
             | Self::BeyondCap { .. }
+            | Self::NothingLeft { .. }
             | Self::OtherLedger { .. }
             | Self::CopiedKey { .. }
             | Self::Folder { .. }
             | Self::OtherInput { .. }
             | Self::RanksDiffer { .. }
             | Self::UnknownToModel { .. } => Exit::Refused,
-            Self::NotVerified { .. } => Exit::NotVerified,
+            Self::NotVerified { .. } | Self::BrokenLedger { .. } => Exit::NotVerified,
             _ => Exit::Failed,
         }
     }
@@ -322,6 +343,8 @@ impl FairdpError {
             | Self::Folder { path, .. }
             | Self::Uncovered { path, .. }
             | Self::BeyondCap { ledger: path, .. }
+            | Self::NothingLeft { ledger: path, .. }
+            | Self::BrokenLedger { ledger: path, .. }
             | Self::OtherLedger { ledger: path, .. }
             | Self::CopiedKey { ledger: path } => Some((path, None)),
             Self::Table(error) => error.place(),
@@ -385,6 +408,11 @@ fn uncovered(path: &Path, entries: &[String]) -> String {
     text
 }
 
+/// The ε of a fit that was refused at which it would not be.
+fn would_fit(epsilon: Option<f64>) -> String {
+    epsilon.map_or("nothing is left for it".into(), |epsilon| format!("with ε = {epsilon} it would fit"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -407,7 +435,9 @@ mod tests {
                 advice: vec!["About 60 training records".into(), "ε = 1.5".into()],
             },
             FairdpError::NoBounds { column: "age".into() },
-            FairdpError::BeyondCap { ledger: path(), n_fits: 2, spent: 1.0, total: 1.5, cap: 1.2 },
+            FairdpError::BeyondCap { ledger: path(), n_fits: 2, spent: 1.0, total: 1.5, cap: 1.2, fits: Some(0.4) },
+            FairdpError::NothingLeft { ledger: path(), spent: 1.2, cap: 1.2 },
+            FairdpError::BrokenLedger { ledger: path(), problem: "line 3 was changed".into() },
             FairdpError::OtherLedger {
                 ledger: path(),
                 kept: "is kept at δ = 1e-5".into(),
@@ -423,7 +453,9 @@ mod tests {
         privacy.delta = 1e-3: expected below one over the number of records, 1.0e-4
         40 training records (of each value of `patient` at most 2 are used) are too few for 12 features at ε = 1: the noise would be 30 times a logit. About 60 training records, or ε = 1.5 would do
         column `age`: too few records, or a column of one value, to release its bounds: declare them
-        ledger.json: 2 fits have spent ε = 1.000, and this one would make it 1.500, beyond the cap of 1.2
+        ledger.json: 2 fits have spent ε = 1.000, and this one would make it 1.500, beyond the cap of 1.2; with ε = 0.4 it would fit
+        ledger.json: nothing is left: its fits have spent ε = 1.200 of 1.2
+        ledger.json: line 3 was changed
         ledger.json: is kept at δ = 1e-5, and the configuration has 1e-6: ε of one says nothing of the other
         run is not empty: give another folder
         the configuration is not the one that the run began with: continue it with the same, or begin another in another folder

@@ -20,7 +20,7 @@ pub enum Exit {
     Usage,
     /// The result would not be private, would not be worth having, or would go beyond a cap.
     Refused,
-    /// A release is not what its statement says.
+    /// A release is not what its statement says, or a ledger is not what it was.
     NotVerified,
 }
 
@@ -46,7 +46,7 @@ impl Exit {
             Self::Failed => "a file or the machine failed, or a row does not fit",
             Self::Usage => "the command line or the configuration is wrong",
             Self::Refused => "refused: not private, not worth having, or beyond a cap",
-            Self::NotVerified => "a release does not hold",
+            Self::NotVerified => "a release or a ledger does not hold",
         }
     }
 

@@ -48,6 +48,7 @@ pub use dp_train::{DeviceName, ranks};
 pub use fair_decisions;
 
 pub use account::{Account, Attacks, Release};
+pub use config::EpsilonChoice;
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
@@ -66,6 +67,7 @@ pub use predict::{PredictOptions, Predicted, predict, predict_to};
 pub use predictor::Predictor;
 pub use price::{Price, PriceFigures, PricePoint};
 pub use printable::{printable, printable_json};
+pub use shared_ledger::{LedgerFit, LedgerTotals, LedgerView};
 pub use statement::{Derivation, Program, ReleaseStatement, Unit};
 pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};

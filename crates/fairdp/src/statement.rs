@@ -80,6 +80,10 @@ pub struct ReleaseStatement {
     pub out_of_scope: Vec<String>,
     /// ε of everything that the ledger file has so far, if one was kept.
     pub total_epsilon: Option<f64>,
+    /// The people of the records, where the ledger's fits are of several scopes: that nobody is in two of
+    /// them is the word of whoever ran the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
     /// The program.
     pub program: Program,
     /// What the card says of the model, as the configuration has it.
@@ -187,6 +191,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) tuning: String,
     pub(crate) sampling: String,
     pub(crate) total_epsilon: Option<f64>,
+    pub(crate) scope: Option<String>,
     pub(crate) program: Program,
     pub(crate) card: Option<CardEntry>,
 }
@@ -267,6 +272,7 @@ impl ReleaseStatement {
                 "what follows from the population and not from a record".into(),
             ],
             total_epsilon: facts.total_epsilon,
+            scope: facts.scope,
             program: facts.program,
             card: facts.card,
             derived_from: None,
@@ -348,9 +354,8 @@ impl ReleaseStatement {
         }
         item("Not covered", self.not_covered.join("; "));
         item("Out of scope", self.out_of_scope.join("; "));
-        if let Some(total) = self.total_epsilon {
-            let worth = "if each of its fits has a statement that is certified, and none had a seed; else as the weakest of them";
-            item("Everything in the ledger file so far", format!("ε = {}, certified {worth}", rounded_up(total)));
+        for (name, value) in self.of_ledger() {
+            item(name, value);
         }
         item("Program", format!("fairdp {}, sha256 {}", self.program.version, self.program.sha256));
         item(
@@ -370,6 +375,25 @@ impl ReleaseStatement {
             .collect();
         let _ = writeln!(text, "\nε of the parts ({mark}), of which a record meets one: {}.", parts.join(", "));
         text
+    }
+}
+
+impl ReleaseStatement {
+    /// What the ledger file says, if one was kept.
+    fn of_ledger(&self) -> Vec<(&'static str, String)> {
+        let Some(total) = self.total_epsilon else { return Vec::new() };
+        let worth =
+            "if each of its fits has a statement that is certified, and none had a seed; else as the weakest of them";
+        let of_one = if self.scope.is_some() { " for a person who is in one scope alone" } else { "" };
+        let total = format!("ε = {}{of_one}, certified {worth}", rounded_up(total));
+        let scope = self.scope.iter().map(|scope| {
+            let words = format!(
+                "`{scope}`. Fits of other scopes are not counted with this one: that nobody is in two scopes is the word of \
+                 whoever ran the program, which nothing here checks; fits without a scope are counted with every one"
+            );
+            ("Scope", words)
+        });
+        std::iter::once(("Everything in the ledger file so far", total)).chain(scope).collect()
     }
 }
 

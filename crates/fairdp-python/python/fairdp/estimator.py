@@ -25,7 +25,7 @@ from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
 from fairdp._fairdp import tables as _tables
 from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
-from fairdp._table import Table, is_days, is_numeric, section
+from fairdp._table import Table, is_days, section
 from fairdp._sparse import SparseColumn, matrix_columns
 from fairdp._values import cells, is_missing, kind, shown, text, texts, unmasked
 from fairdp.tables import Release, load, release_files
@@ -547,11 +547,12 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if isinstance(format, str) and not is_bounded and not is_private:
                     raise ValueError(f"formats: `{name}` has no bounds; declare a pair of dates in bounds, or \"private\"")
                 bounds = bounds if is_bounded or is_private else None
-                table.add_date(name, values, bounds, self.bins, missing is not None, format, parts.get(name))
+                of_texts = format if isinstance(format, str) else None
+                table.add_date(name, values, bounds, self.bins, missing is not None, of_texts, parts.get(name))
                 continue
             if name in parts:
                 raise TypeError(f"parts: column `{name}` is no date: give it a pair of dates in bounds, or a format of dates")
-            if isinstance(format, Mapping) and not is_numeric(values):
+            if isinstance(format, Mapping) and not is_numeric:
                 table.add_number_of_texts(name, values, format, bounds, self.bins, missing)
                 continue
             if is_bounded and (name in categories or not is_numeric):

@@ -73,7 +73,9 @@ impl Values {
             }
             Self::Dates(format) => {
                 if let Some(days) = format.days(row.field(place)) {
-                    dates::bins(days).into_iter().for_each(|bin| counts[bin] += 1.0);
+                    for bin in dates::bins(days) {
+                        counts[bin] += 1.0;
+                    }
                 }
             }
         }

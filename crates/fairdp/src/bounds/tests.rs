@@ -82,13 +82,15 @@ fn bounds_of_dates_follow_the_records() {
         let (low, high) = (day(first), day(last));
         for i in 0..20_000 {
             let found = dates::bins(low + (high - low) * f64::from(i) / 20_000.0);
-            found.into_iter().for_each(|bin| counts[bin] += 1.0);
+            for bin in found {
+                counts[bin] += 1.0;
+            }
         }
         let edges = release_of(&entry("date"), counts, 20.0).unwrap();
         assert!((edges[0] - low).abs() < slack && (edges[edges.len() - 1] - high).abs() < slack, "{edges:?}");
         assert!(edges[0].fract() == 0.0 && edges.is_sorted());
         let middle = edges[edges.len() / 2];
-        assert!((middle - (low + high) / 2.0).abs() < slack, "{middle}");
+        assert!((middle - f64::midpoint(low, high)).abs() < slack, "{middle}");
     }
     assert!(release_of(&entry("date"), vec![0.0; dates::N_BINS], 5.0).is_err());
 }

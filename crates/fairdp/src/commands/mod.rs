@@ -2,6 +2,7 @@
 
 mod account;
 mod failure;
+mod ledger;
 mod manual;
 mod new_config;
 mod progress;
@@ -25,7 +26,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use dp_table::Example;
 use fairdp::fair_decisions::{Aim, Mode};
-use fairdp::{Exit, FairdpError, FitOptions, InitOptions, PredictOptions};
+use fairdp::{EpsilonChoice, Exit, FairdpError, FitOptions, InitOptions, PredictOptions};
 
 /// Private and fair models of one's own table.
 #[derive(Parser)]
@@ -118,6 +119,9 @@ enum Command {
     },
     /// ε, δ, noise, rate or steps of private training with given settings.
     Account(account::AccountArgs),
+    /// What a ledger of fits has spent, what is left, and how to divide it.
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
     /// Write a generated table to try things on.
     Example {
         /// Rows.
@@ -152,6 +156,7 @@ impl Command {
             | Self::Methods { json } => *json,
             Self::Fit(args) => args.json,
             Self::Account(args) => args.is_json(),
+            Self::Ledger(command) => command.is_json(),
             Self::Init(_)
             | Self::Fairness { .. }
             | Self::Example { .. }
@@ -250,6 +255,13 @@ struct FitArgs {
     /// A file that several fits on one table share: together they stay below its cap.
     #[arg(long)]
     ledger: Option<PathBuf>,
+    /// A file that remembers the ledger, best kept in another place: a ledger that was shortened or
+    /// replaced is refused. The first fit that names it makes it.
+    #[arg(long, requires = "ledger")]
+    witness: Option<PathBuf>,
+    /// ε in the place of the configuration's: a number, or `rest` for what the ledger has left.
+    #[arg(long, value_name = "EPSILON")]
+    epsilon: Option<EpsilonChoice>,
     /// Trains a model without privacy too: its figures are in the private folder alone.
     #[arg(long)]
     reference: bool,
@@ -362,6 +374,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         }
         Command::Methods { json } => summary::methods(&mut out, json)?,
         Command::Account(args) => args.answer(&mut out)?,
+        Command::Ledger(command) => command.answer(&mut out)?,
         Command::Completions { shell } => manual::completions::<Cli>(shell, &mut out),
         Command::Man { folder } => manual::pages::<Cli>(&folder)?,
         Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
@@ -397,6 +410,8 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
         device: args.device,
         resume: args.resume,
         ledger: args.ledger,
+        witness: args.witness,
+        epsilon: args.epsilon,
         reference: args.reference,
         keep_encoded: args.keep_encoded,
         program: None,

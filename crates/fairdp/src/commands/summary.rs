@@ -27,6 +27,16 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
              whether rows fit is not known; steps and noise are those of a table of less than 2,000,000 training records"
         )?,
     }
+    if let Some(totals) = &plan.ledger {
+        writeln!(
+            out,
+            "ledger: {} fits have spent epsilon {}, with this one {} of {}",
+            totals.n_fits,
+            decimal(totals.before, 4, Rounding::Up),
+            decimal(totals.total, 4, Rounding::Up),
+            totals.cap
+        )?;
+    }
     for (model, method) in plan.candidates() {
         writeln!(out, "model: {}\nmethod: {}", printable(model), printable(method))?;
     }

@@ -2,6 +2,7 @@
 
 mod columns;
 pub(crate) mod entry_error;
+mod epsilon;
 mod fairness;
 mod kinds;
 mod method;
@@ -16,6 +17,8 @@ use dp_linear::Objective;
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
+pub use self::epsilon::EpsilonChoice;
+pub(crate) use self::epsilon::with_epsilon;
 pub use self::fairness::FairnessEntry;
 pub use self::method::MethodChoice;
 pub use self::tuning::{CandidateEntry, TuningEntry};
@@ -51,6 +54,8 @@ pub struct Config {
     pub label: LabelEntry,
     /// The privacy budget.
     pub privacy: PrivacyEntry,
+    /// Whose records these are.
+    pub records: Option<RecordsEntry>,
     /// Records that the model is tested on.
     #[serde(default)]
     pub test: TestEntry,
@@ -155,6 +160,16 @@ pub struct PrivacyEntry {
     pub delta: f64,
     /// ε of all fits that share a ledger file; that of the first fit unless given.
     pub total_epsilon: Option<f64>,
+}
+
+/// `[records]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RecordsEntry {
+    /// The people that the records are of, by a name such as `2026-10`: a declaration that nobody is
+    /// in two scopes of a ledger. Fits of different scopes then compose in parallel.
+    pub scope: String,
 }
 
 /// `[test]`.

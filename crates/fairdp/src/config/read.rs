@@ -27,6 +27,9 @@ const MOST_SCORED: usize = 256;
 /// Counts by group, class and answer.
 const MOST_COUNTS: usize = 1 << 22;
 
+/// Letters of the name of a scope.
+const LONGEST_SCOPE: usize = 100;
+
 /// A table with columns of vectors beside it.
 pub(crate) fn with_vectors(
     files: TableFiles,
@@ -42,8 +45,12 @@ impl Config {
     /// [`FairdpError::Io`]; [`FairdpError::Config`] with the line for what is unknown, missing or
     /// out of range.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = input::text(path)?;
-        let mut config = Self::from_toml(&text, path)?;
+        Self::of_file(&input::text(path)?, path)
+    }
+
+    /// The configuration that a file has with this text.
+    pub(crate) fn of_file(text: &str, path: &Path) -> Result<Self> {
+        let mut config = Self::from_toml(text, path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let absolute = |file: &mut String| {
             if Path::new(&*file).is_relative() {
@@ -55,6 +62,11 @@ impl Config {
         config.table.vectors.values_mut().flatten().for_each(absolute);
         config.test.vectors.values_mut().flatten().for_each(absolute);
         Ok(config)
+    }
+
+    /// The scope of its records in a ledger, if one is declared.
+    pub(crate) fn scope(&self) -> Option<&str> {
+        self.records.as_ref().map(|records| &*records.scope)
     }
 
     /// Reads a configuration from text; `path` is for messages.
@@ -100,6 +112,13 @@ impl Config {
             if total < epsilon {
                 let expected = format!("at least epsilon, {epsilon}");
                 return Err(EntryError::value("privacy.total_epsilon", total, expected));
+            }
+        }
+        if let Some(scope) = self.scope() {
+            let is_name = !scope.is_empty() && scope.trim() == scope && !scope.chars().any(char::is_control);
+            if !is_name || scope.chars().count() > LONGEST_SCOPE {
+                let expected = format!("a name of 1 to {LONGEST_SCOPE} letters, without blanks around it");
+                return Err(EntryError::value("records.scope", format!("{scope:?}"), expected));
             }
         }
         if let Some(fraction) = self.test.fraction {

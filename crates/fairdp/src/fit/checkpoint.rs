@@ -7,6 +7,7 @@ use dp_linear::State;
 use serde::{Deserialize, Serialize};
 
 use super::FitOptions;
+use crate::config::ConfigText;
 use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::key::{DrawnKey, NoiseBinding, NoiseKey};
@@ -15,7 +16,7 @@ use crate::seal::{sealed, sha256, unsealed};
 
 const NAME: &str = "checkpoint.json";
 /// The version of checkpoints.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -33,6 +34,8 @@ struct Checkpoint {
     /// The name under the key of the records and the configuration.
     bound_to: String,
     inputs: RunInputs,
+    /// ε of the run, which may be what a ledger had left.
+    epsilon: f64,
     /// Whether the run has entered the ledger, or was about to.
     entered: bool,
     state: Option<State>,
@@ -63,6 +66,7 @@ pub(crate) struct Checkpoints {
     path: Option<PathBuf>,
     key: DrawnKey,
     inputs: RunInputs,
+    epsilon: f64,
     /// The content of the file, once the key is bound.
     checkpoint: Option<Checkpoint>,
     written: Instant,
@@ -70,15 +74,21 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     /// A new run, or the one that was killed: on every rank that of rank 0.
-    pub(crate) fn of_ranks(private: &Path, config: &str, arithmetic: &str, options: &FitOptions) -> Result<Self> {
+    pub(crate) fn of_ranks(
+        private: &Path,
+        document: &ConfigText<'_>,
+        arithmetic: &str,
+        options: &FitOptions,
+    ) -> Result<Self> {
         let FitOptions { seed, resume, .. } = *options;
         let ranks = &*options.ranks;
-        let inputs = RunInputs { config: sha256(config.as_bytes()), arithmetic: arithmetic.to_owned() };
+        let inputs = RunInputs { config: sha256(document.text.as_bytes()), arithmetic: arithmetic.to_owned() };
+        let epsilon = document.config.privacy.epsilon;
         if ranks.size() == 1 {
-            return Self::begin(private, inputs, seed, resume);
+            return Self::begin(private, inputs, epsilon, seed, resume);
         }
         if ranks.rank() == 0 {
-            let mut found = Self::begin(private, inputs, seed, resume)?;
+            let mut found = Self::begin(private, inputs, epsilon, seed, resume)?;
             let start = StartMessage { key: found.key, inputs: found.inputs, checkpoint: found.checkpoint };
             ranks.broadcast(sealed(&start)?.into_bytes())?;
             (found.key, found.inputs, found.checkpoint) = (start.key, start.inputs, start.checkpoint);
@@ -89,10 +99,10 @@ impl Checkpoints {
         if let Some(what) = inputs.differ_from(&start.inputs) {
             return Err(FairdpError::RanksDiffer { rank: ranks.rank(), input: what });
         }
-        Ok(Self { path: None, key: start.key, inputs, checkpoint: start.checkpoint, written: Instant::now() })
+        Ok(Self { path: None, key: start.key, inputs, epsilon, checkpoint: start.checkpoint, written: Instant::now() })
     }
 
-    fn begin(private: &Path, inputs: RunInputs, seed: Option<u64>, resume: bool) -> Result<Self> {
+    fn begin(private: &Path, inputs: RunInputs, epsilon: f64, seed: Option<u64>, resume: bool) -> Result<Self> {
         let path = private.join(NAME);
         let found = if resume && path.exists() { Some(Checkpoint::read(&path)?) } else { None };
         let key = match &found {
@@ -108,7 +118,13 @@ impl Checkpoints {
             }
             None => DrawnKey::new(seed)?,
         };
-        Ok(Self { path: Some(path), key, inputs, checkpoint: found, written: Instant::now() })
+        Ok(Self { path: Some(path), key, inputs, epsilon, checkpoint: found, written: Instant::now() })
+    }
+
+    /// ε of the run in this folder, once its key is bound.
+    pub(crate) fn epsilon(private: &Path) -> Result<Option<f64>> {
+        let path = private.join(NAME);
+        if path.exists() { Checkpoint::read(&path).map(|known| Some(known.epsilon)) } else { Ok(None) }
     }
 
     /// Whether no key of a run in this folder was ever bound: no noise was drawn.
@@ -131,9 +147,16 @@ impl Checkpoints {
             }
             Some(_) => {}
             None => {
-                let (key, inputs) = (self.key.clone(), self.inputs.clone());
-                self.checkpoint =
-                    Some(Checkpoint { version: VERSION, key, bound_to: name, inputs, entered: false, state: None });
+                let (key, inputs, epsilon) = (self.key.clone(), self.inputs.clone(), self.epsilon);
+                self.checkpoint = Some(Checkpoint {
+                    version: VERSION,
+                    key,
+                    bound_to: name,
+                    inputs,
+                    epsilon,
+                    entered: false,
+                    state: None,
+                });
                 self.write()?;
             }
         }
@@ -223,7 +246,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let begin = |arithmetic: &str, resume| {
             let inputs = RunInputs { config: sha256(b"config"), arithmetic: arithmetic.to_owned() };
-            Checkpoints::begin(folder.path(), inputs, Some(1), resume)
+            Checkpoints::begin(folder.path(), inputs, 1.0, Some(1), resume)
         };
         let bound = |config| NoiseBinding::new(RowsDigest::default(), None, config);
         begin("one", false).unwrap().bind(&bound("training")).unwrap();

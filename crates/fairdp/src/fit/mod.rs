@@ -30,6 +30,7 @@ use dp_train::ranks::{Alone, Collective};
 use fair_decisions::{Mode, PrefixSums};
 
 use self::candidates::{Candidate, Limits};
+use self::checkpoint::Checkpoints;
 pub use self::features::PlannedFeatures;
 use self::features::planned_features;
 pub use self::journal::Progress;
@@ -40,13 +41,15 @@ use self::widths::widths;
 use crate::account::Account;
 use crate::blocks::{column_blocks, purposes};
 use crate::bounds;
-use crate::config::{ColumnEntry, Config, ConfigText};
+use crate::config::{ColumnEntry, Config, ConfigText, EpsilonChoice, with_epsilon};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
 use crate::planned::Planned;
 use crate::recipe::{Method, Recipe};
+use crate::release::PRIVATE;
+use crate::shared_ledger::{Entering, LedgerTotals};
 use crate::statement::ReleaseStatement;
 use crate::subset::Subset;
 
@@ -94,6 +97,11 @@ pub struct FitOptions {
     pub resume: bool,
     /// A file that several fits on one table share, with a cap on the ε of all.
     pub ledger: Option<PathBuf>,
+    /// A file that remembers the ledger: one that was shortened or replaced is refused. It is made by
+    /// the first fit that names it, and best kept where those who write the ledger cannot.
+    pub witness: Option<PathBuf>,
+    /// The ε of the run; that of the configuration unless given.
+    pub epsilon: Option<EpsilonChoice>,
     /// Trains a model without privacy too, for its figures in the private folder.
     pub reference: bool,
     /// Keeps the encoded table, a copy of private records, in the private folder.
@@ -120,6 +128,8 @@ impl FitOptions {
             device: DeviceName::Cpu,
             resume: false,
             ledger: None,
+            witness: None,
+            epsilon: None,
             reference: false,
             keep_encoded: false,
             program: None,
@@ -158,6 +168,8 @@ pub struct FitPlan {
     pub n_training: usize,
     /// The table for which it was checked, if one was read.
     pub table: Option<TableSize>,
+    /// What it would make of the ledger, if there is one.
+    pub ledger: Option<LedgerTotals>,
     /// The features of every column, in order.
     pub features: Vec<PlannedFeatures>,
     /// How wide the intervals of groups' figures will be, where scores are released: for this ε and declared size
@@ -244,6 +256,7 @@ impl FitPlan {
             uncovered,
             n_training: n_records,
             table: None,
+            ledger: None,
             features,
             widths,
             candidates,
@@ -266,6 +279,13 @@ impl FitPlan {
         table.check(config, path, &plan)?;
         plan.table = Some(table);
         Ok(plan)
+    }
+
+    /// The plan of the same run at another ε.
+    fn at(config: &Config, path: &Path, n_records: usize, epsilon: f64) -> Result<Self> {
+        let mut config = config.clone();
+        config.privacy.epsilon = epsilon;
+        Self::new(&config, path, n_records)
     }
 
     /// The account of a run of this plan.
@@ -356,8 +376,48 @@ pub fn fit(
     options: &FitOptions,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
-    let text = input::text(config)?;
-    run::fit(ConfigText { text: &text, config: &Config::read(config)?, path: config }, options, progress)
+    let (text, parsed) = document(input::text(config)?, config, options, &Config::of_file)?;
+    run::fit(ConfigText { text: &text, config: &parsed, path: config }, options, progress)
+}
+
+/// The text of a configuration with the ε of the options, and what it says.
+fn document(
+    text: String,
+    path: &Path,
+    options: &FitOptions,
+    parse: &dyn Fn(&str, &Path) -> Result<Config>,
+) -> Result<(String, Config)> {
+    let config = parse(&text, path)?;
+    let Some(choice) = options.epsilon else { return Ok((text, config)) };
+    let epsilon = match choice {
+        EpsilonChoice::Given(epsilon) => epsilon,
+        EpsilonChoice::Rest => rest(&config, path, options)?,
+    };
+    let text = with_epsilon(&text, epsilon);
+    let config = parse(&text, path)?;
+    Ok((text, config))
+}
+
+/// What the ledger has left for a run, on every rank; a run that is continued has the ε that it began
+/// with.
+fn rest(config: &Config, path: &Path, options: &FitOptions) -> Result<f64> {
+    let ranks = &options.ranks;
+    let epsilon = if ranks.rank() == 0 {
+        let Some(ledger) = &options.ledger else {
+            return Err(FairdpError::invalid("--epsilon", "rest", "--ledger FILE with it, whose rest it is"));
+        };
+        let begun = if options.resume { Checkpoints::epsilon(&options.out.join(PRIVATE))? } else { None };
+        if let Some(epsilon) = begun {
+            epsilon
+        } else {
+            let at = |epsilon: f64| FitPlan::at(config, path, 0, epsilon)?.account();
+            Entering { ledger, witness: options.witness.as_deref(), config, at: &at }.rest()?
+        }
+    } else {
+        0.0
+    };
+    let bits = ranks.broadcast(epsilon.to_bits().to_le_bytes().to_vec())?;
+    Ok(bits.first_chunk().map_or(epsilon, |bits| f64::from_le_bytes(*bits)))
 }
 
 /// Fits on a table in memory. `config` is the text of a configuration; its `table.files` are
@@ -373,7 +433,7 @@ pub fn fit_table(
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
     let path = Path::new("configuration");
-    let mut parsed = Config::from_toml(config, path)?;
+    let (config, mut parsed) = document(config.to_owned(), path, options, &Config::from_toml)?;
     if let Some(column) = parsed.table.vectors.keys().next() {
         let expected = "none with a table in memory, which has a column of lists instead";
         return Err(FairdpError::invalid("table.vectors", column, expected));
@@ -381,5 +441,5 @@ pub fn fit_table(
     let table = TableFiles::in_memory(table);
     parsed.table.files = table.paths().iter().map(|name| name.to_string_lossy().into_owned()).collect();
     parsed.in_memory = Some(table);
-    run::fit(ConfigText { text: config, config: &parsed, path }, options, progress)
+    run::fit(ConfigText { text: &config, config: &parsed, path }, options, progress)
 }

@@ -10,13 +10,14 @@ use dp_train::ranks::{Alone, Collective};
 use super::journal::{Journal, Progress};
 use super::run::{check, shares, threads};
 use super::tables::Tables;
-use super::{FitOptions, FitPlan, folder};
+use super::{FitOptions, FitPlan, document, folder};
 use crate::bounds;
 use crate::config::Config;
 use crate::error::Result;
+use crate::input;
 use crate::key::DrawnKey;
 use crate::rank_files::RankFiles;
-use crate::shared_ledger;
+use crate::shared_ledger::{Entering, Fit};
 use crate::subsets::Division;
 
 /// Reads the table as [`fit`](super::fit) does, and says what it would release. Nothing is drawn
@@ -31,7 +32,8 @@ pub fn plan(
     options: &FitOptions,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<FitPlan> {
-    let (path, config) = (config, &Config::read(config)?);
+    let path = config;
+    let config = &document(input::text(path)?, path, options, &Config::of_file)?.1;
     check(config, path, options)?;
     if !options.out.as_os_str().is_empty() {
         folder::check(&options.out, options.resume)?;
@@ -53,10 +55,11 @@ pub fn plan(
         let read = || Tables::read(config, &schema, source, place, &folder, division, &ranks);
         threads(options)?.install(read)?.size(config)?
     };
-    let plan = FitPlan::of_table(config, path, table)?;
+    let mut plan = FitPlan::of_table(config, path, table)?;
     if let Some(ledger) = &options.ledger {
-        let fit = shared_ledger::Fit::planned(&key, &plan.account()?);
-        shared_ledger::would_enter(ledger, fit, &config.privacy, config.unit_column())?;
+        let at = |epsilon: f64| FitPlan::at(config, path, plan.n_training, epsilon)?.account();
+        let entering = Entering { ledger, witness: options.witness.as_deref(), config, at: &at };
+        plan.ledger = Some(entering.would_enter(Fit::planned(&key, &plan.account()?, config))?);
     }
     Ok(plan)
 }
@@ -66,7 +69,8 @@ pub fn plan(
 /// # Errors
 /// The errors of [`fit`](super::fit) before it reads a record.
 pub fn plan_without_data(config: &Path, options: &FitOptions) -> Result<FitPlan> {
-    let (path, config) = (config, &Config::read(config)?);
+    let path = config;
+    let config = &document(input::text(path)?, path, options, &Config::of_file)?.1;
     check(config, path, options)?;
     FitPlan::new(config, path, 0)
 }

@@ -39,7 +39,7 @@ use crate::rank_files::RankFiles;
 use crate::release::{ReleaseFiles, json};
 use crate::scores::{self, ScoresFile};
 use crate::seal::sha256;
-use crate::shared_ledger;
+use crate::shared_ledger::{self, Entering, Fit};
 use crate::statement::{Facts, Program, ReleaseStatement};
 use crate::subset::Subset;
 use crate::subsets::{Division, HeldOutShares, feature_facts};
@@ -84,9 +84,13 @@ pub(super) fn check(config: &Config, path: &Path, options: &FitOptions) -> Resul
         let expected = "--ledger FILE with it, which fits on one table share, or no total_epsilon";
         return Err(FairdpError::invalid("privacy.total_epsilon", total, expected));
     }
+    if let (None, Some(witness)) = (&options.ledger, &options.witness) {
+        let expected = "--ledger FILE with it, which it remembers";
+        return Err(FairdpError::invalid("--witness", witness.display(), expected));
+    }
     refuse_test_on_training(config, &config.training_files()?)?;
     if let Some(ledger) = options.ledger.as_ref().filter(|_| options.ranks.rank() == 0) {
-        shared_ledger::check(ledger, config.privacy.delta, config.unit_column())?;
+        shared_ledger::check(ledger, options.witness.as_deref(), config)?;
     }
     Ok(device)
 }
@@ -118,7 +122,7 @@ fn run(
     let pool = &threads(options)?;
     let program = program(options.program.as_deref())?;
     let arithmetic = format!("{NUMERICS}, {}, {}, {}", platform(), program.sha256, device::kind(options.device));
-    let mut checkpoints = Checkpoints::of_ranks(private, document.text, &arithmetic, options)?;
+    let mut checkpoints = Checkpoints::of_ranks(private, &document, &arithmetic, options)?;
     let drawn = checkpoints.drawn().clone();
     let division = Division { shares: shares(document.config), key: &drawn };
     let run = Run { document, options, private, pool, division };
@@ -234,12 +238,14 @@ impl Run<'_> {
         let (config, ranks) = (self.config(), &self.options.ranks);
         let total = if ranks.rank() == 0 {
             let is_continued = checkpoints.note_entry(true)?;
-            let fit = shared_ledger::Fit::new(key, &plan.account()?);
-            let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, config.unit_column());
+            let fit = Fit::new(key, &plan.account()?, config);
+            let at = |epsilon: f64| FitPlan::at(config, self.document.path, plan.n_training, epsilon)?.account();
+            let entering = Entering { ledger: file, witness: self.options.witness.as_deref(), config, at: &at };
+            let total = entering.enter(fit, is_continued);
             if total.as_ref().is_err_and(|error| error.exit() == Exit::Refused) && !is_continued {
                 checkpoints.withdraw()?;
             }
-            total?
+            total?.total
         } else {
             0.0
         };
@@ -404,6 +410,7 @@ impl Run<'_> {
             model: candidate.model.clone(),
             method: texts::method(config, candidate),
             sampling: texts::sampling(plan),
+            scope: total_epsilon.and_then(|_| config.scope().map(ToOwned::to_owned)),
             total_epsilon,
             program,
             card: config.card.clone(),

@@ -14,6 +14,7 @@ mod init;
 mod keys;
 #[cfg(unix)]
 mod kills;
+mod ledgers;
 mod memory;
 mod messy;
 mod methods;
