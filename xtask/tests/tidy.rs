@@ -111,6 +111,8 @@ fn code() -> Vec<(String, String)> {
             "fit/tests.rs",
             "onnx/tests.rs",
             "unit_means/tests.rs",
+            "bounds/tests.rs",
+            "shared_ledger/tests.rs",
         ];
         if is_test.iter().all(|end| !name.ends_with(end)) {
             let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());

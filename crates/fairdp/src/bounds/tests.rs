@@ -109,7 +109,7 @@ fn understated(entry: &ColumnEntry, with: &str) -> bool {
 }
 
 #[test]
-fn the_noise_covers_a_record_and_a_planted_fault_is_found() {
+fn noise_that_forgets_the_second_bin_of_a_date_is_found() {
     assert!(!understated(&entry("number"), "17") && !understated(&entry("date"), "2024-05-06"));
     hook::DATES_IN_ONE_BIN.set(true);
     let found = understated(&entry("date"), "2024-05-06");

@@ -32,7 +32,7 @@ pub(super) enum LedgerCommand {
     /// ε of each of several fits that are to come, all alike, so that all together keep the cap.
     Plan {
         #[command(flatten)]
-        place: Place,
+        place: RestArgs,
         /// How many fits.
         #[arg(long)]
         fits: usize,
@@ -40,7 +40,7 @@ pub(super) enum LedgerCommand {
     /// The same for fits that are not alike: by their shares of what is left.
     Split {
         #[command(flatten)]
-        place: Place,
+        place: RestArgs,
         /// A share for each fit, separated by commas, such as 3,1,1: of the budget by which noise
         /// composes, so that four times the share is half the noise.
         #[arg(long, value_delimiter = ',', required = true)]
@@ -50,7 +50,7 @@ pub(super) enum LedgerCommand {
 
 /// The ledger whose rest is divided.
 #[derive(Args)]
-pub(super) struct Place {
+pub(super) struct RestArgs {
     /// The ledger; with --cap and --delta one that is not there yet.
     ledger: PathBuf,
     /// The scope of the fits; without one they may be about anybody.
@@ -101,7 +101,7 @@ impl LedgerCommand {
 /// More fits are refused by the library; a list of as many as one may ask for is not made.
 const MOST_FITS: usize = 10_000;
 
-impl Place {
+impl RestArgs {
     fn view(&self) -> Result<LedgerView, Failure> {
         match (self.cap, self.delta) {
             (Some(cap), Some(delta)) if !self.ledger.exists() => Ok(LedgerView::planned(&self.ledger, cap, delta)?),

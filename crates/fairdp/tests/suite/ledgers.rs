@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::program::{declared, done, json, refused};
 
@@ -69,7 +69,10 @@ fn twelve_months_keep_one_cap() {
     month(here, "all", 1.0, "");
     assert_eq!(refused(here, &fit("all.toml", &["scopes.json"])).0, 3);
     let shown = done(here, &["ledger", "show", "scopes.json"]);
-    assert!(shown.contains("Scopes compose in parallel.") && shown.contains("a new scope: left epsilon 1\n"), "{shown}");
+    assert!(
+        shown.contains("Scopes compose in parallel.") && shown.contains("a new scope: left epsilon 1\n"),
+        "{shown}"
+    );
 }
 
 /// The refusal names an ε that fits, the plan counts the ledger, and `rest` spends what is left, also
@@ -148,9 +151,9 @@ fn two_programs_share_a_ledger() {
         command.current_dir(here).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let children: Vec<Child> = ["a", "b", "c", "d", "e", "f"].into_iter().map(start).collect();
-    let n = children.into_iter().map(|mut child| child.wait().unwrap()).filter(|ended| ended.success()).count();
+    let n = children.into_iter().map(|mut child| child.wait().unwrap()).filter(ExitStatus::success).count();
     let shown = done(here, &["ledger", "show", "l.json", "--witness", "w.json", "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["fits"].as_array().unwrap().len(), n, "{shown}");
-    assert!(n >= 3 && n < 6 && shown["spent"].as_f64().unwrap() <= 2.0, "{n} {shown}");
+    assert!((3..6).contains(&n) && shown["spent"].as_f64().unwrap() <= 2.0, "{n} {shown}");
 }
