@@ -38,7 +38,7 @@ const EPOCH: (f64, f64) = (315_532_800.0, 4_102_444_800.0);
 #[derive(Default)]
 pub(crate) struct ColumnStats {
     /// Different texts with their counts, as long as there are not too many.
-    texts: TextMap<u64>,
+    texts: TextMap<KnownText>,
     /// Whether there were, or lists of numbers: their readings are counted one by one.
     has_more_texts: bool,
     missing: u64,
@@ -58,6 +58,14 @@ pub(crate) struct ColumnStats {
     is_no_counter: bool,
     /// The number of the last row; `None` where it had none.
     pub(crate) current: Option<f64>,
+}
+
+/// A text that was met before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownText {
+    pub(crate) count: u64,
+    /// The plain number that it is.
+    pub(crate) number: Option<f64>,
 }
 
 /// Lists of numbers so far.
@@ -89,17 +97,15 @@ impl ColumnStats {
             }
             return;
         }
-        let number = plain_number(text);
-        match number {
-            Some(number) => self.add_number(number),
-            None => self.words += 1,
-        }
         if !self.has_more_texts
-            && let Some(count) = self.texts.get_mut(text)
+            && let Some(known) = self.texts.get_mut(text)
         {
-            *count += 1;
-            return;
+            known.count += 1;
+            let number = known.number;
+            return self.add_value(number);
         }
+        let number = plain_number(text);
+        self.add_value(number);
         let is_list = number.is_none() && text.starts_with('[') && self.add_vector(text);
         let may_be_stray = number.is_none() && !is_list && self.strays.len() < MOST_STRAYS;
         if may_be_stray && !Readings::read(text) {
@@ -112,7 +118,14 @@ impl ColumnStats {
             self.readings.add_all(&std::mem::take(&mut self.texts));
             self.readings.add(text, number, 1);
         } else {
-            self.texts.insert(text.to_owned(), 1);
+            self.texts.insert(text.to_owned(), KnownText { count: 1, number });
+        }
+    }
+
+    fn add_value(&mut self, number: Option<f64>) {
+        match number {
+            Some(number) => self.add_number(number),
+            None => self.words += 1,
         }
     }
 
@@ -272,8 +285,8 @@ fn epoch((low, high): (f64, f64)) -> Option<DateFormat> {
 
 /// Different texts by their values, in order: each with its most frequent spelling and all its
 /// counts.
-fn by_value(texts: &TextMap<u64>) -> Vec<(String, u64)> {
-    let mut spelled: Vec<(&String, u64)> = texts.iter().map(|(text, count)| (text, *count)).collect();
+fn by_value(texts: &TextMap<KnownText>) -> Vec<(String, u64)> {
+    let mut spelled: Vec<(&String, u64)> = texts.iter().map(|(text, known)| (text, known.count)).collect();
     // The shorter one of two that are equally frequent.
     spelled.sort_unstable_by_key(|(text, count)| (std::cmp::Reverse(*count), text.len(), *text));
     let names: Vec<&String> = spelled.iter().map(|(text, _)| *text).collect();

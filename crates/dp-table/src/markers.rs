@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::value::Value;
 use crate::value_list::ValueList;
 
 /// Markers that are meant as they are written: in other letters they are common values.
@@ -15,6 +16,34 @@ pub(crate) struct Markers {
     /// In small letters.
     folded: HashSet<String>,
     longest: usize,
+    /// Whether some spelling of a marker may begin with a byte: most texts begin with another one.
+    beginnings: Beginnings,
+}
+
+#[derive(Debug, Clone)]
+struct Beginnings([bool; 256]);
+
+impl Beginnings {
+    fn of(markers: &[String]) -> Self {
+        // Small and capital letters beyond ASCII are alike in many ways.
+        let mut known: [bool; 256] = std::array::from_fn(|byte| byte >= 128);
+        for marker in markers {
+            let meaning = match Value::of(marker) {
+                Value::Number(_) => "+-.0123456789",
+                Value::Truth(true) => "Tt",
+                Value::Truth(false) => "Ff",
+                Value::Text(_) => "",
+            };
+            let first = marker.bytes().next();
+            let letters = first.iter().flat_map(|byte| [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()]);
+            letters.chain(meaning.bytes()).for_each(|byte| known[usize::from(byte)] = true);
+        }
+        Self(known)
+    }
+
+    fn may_begin(&self, text: &str) -> bool {
+        text.as_bytes().first().is_none_or(|byte| self.0[usize::from(*byte)])
+    }
 }
 
 impl Markers {
@@ -23,12 +52,12 @@ impl Markers {
         let folded = texts.iter().filter(|text| !EXACT.contains(&text.as_str()));
         let folded: HashSet<String> = folded.map(|text| text.to_lowercase()).collect();
         let longest = folded.iter().map(String::len).max().unwrap_or(0);
-        Self { list: ValueList::of_markers(&texts), folded, longest }
+        Self { list: ValueList::of_markers(&texts), folded, longest, beginnings: Beginnings::of(&texts) }
     }
 
     /// Whether a text stands for a missing value.
     pub(crate) fn contain(&self, text: &str) -> bool {
-        self.contain_as_written(text) || self.contain_folded(text)
+        self.beginnings.may_begin(text) && (self.contain_as_written(text) || self.contain_folded(text))
     }
 
     /// Whether it does as it is written, or as another spelling of a number or a truth value.
@@ -92,5 +121,11 @@ mod tests {
         for text in ["none", "NONE", "nan", "9", "unbekannte"] {
             assert!(!markers.contain(text), "{text}");
         }
+        // Other spellings begin with other letters.
+        let markers = Markers::new(&["0.5", "TRUE", "ärger", "kein"]);
+        for text in [".5", "5e-1", "+0.50", "true", "Ärger", "KEIN", "\u{212a}ein"] {
+            assert!(markers.contain(text), "{text}");
+        }
+        assert!(!markers.contain("") && !markers.contain("0.6") && !markers.contain("false"));
     }
 }

@@ -1,5 +1,6 @@
 //! Ways in which the texts of a column may be read as numbers or dates.
 
+use crate::column_stats::KnownText;
 use crate::date_format::{DateFormat, Instant};
 use crate::number_format::NumberFormat;
 use crate::text_hash::TextMap;
@@ -92,9 +93,9 @@ impl Readings {
     }
 
     /// Counts texts that were met this often.
-    pub(crate) fn add_all(&mut self, texts: &TextMap<u64>) {
-        for (text, count) in texts {
-            self.add(text, plain_number(text), *count);
+    pub(crate) fn add_all(&mut self, texts: &TextMap<KnownText>) {
+        for (text, known) in texts {
+            self.add(text, known.number, known.count);
         }
     }
 
