@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use crate::program::{declared, done, json, refused};
 
@@ -156,4 +157,29 @@ fn two_programs_share_a_ledger() {
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["fits"].as_array().unwrap().len(), n, "{shown}");
     assert!((3..6).contains(&n) && shown["spent"].as_f64().unwrap() <= 2.0, "{n} {shown}");
+}
+
+/// A run that is killed after it took the rest has it again when it is continued, and is entered once.
+#[test]
+fn a_killed_run_keeps_the_rest_that_it_took() {
+    let folder = declared(60_000, |config| config.replace("epsilon = 1\n", "epsilon = 0.6\ntotal_epsilon = 1\n"));
+    let here = folder.path();
+    let fit = ["fit", "fairdp.toml", "-q", "--ledger", "l.json", "--witness", "w.json", "--out"];
+    done(here, &[&fit[..], &["a"]].concat());
+    let rest = [&fit[..], &["b", "--epsilon", "rest"]].concat();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(here).args(&rest).spawn().unwrap();
+    let n_lines = || fs::read_to_string(here.join("l.json")).unwrap().lines().count();
+    while n_lines() < 3 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Where it was faster than the kill, there is nothing to continue.
+    if !here.join("b/release").exists() {
+        done(here, &[&rest[..], &["--resume"]].concat());
+    }
+    assert_eq!(n_lines(), 3);
+    let total = json(here.join("b/release/statement.json"))["total_epsilon"].as_f64().unwrap();
+    assert!(total > 0.99 && total <= 1.0 + 1e-9, "{total}");
+    done(here, &["ledger", "show", "l.json", "--witness", "w.json"]);
 }
