@@ -31,10 +31,20 @@ struct Effort {
     distances: usize,
     /// Rounds in which one group after the other moves.
     rounds: usize,
+    /// Pairs of other noise, where two groups move.
+    pairs: usize,
 }
 
-const FULL: Effort = Effort { points: 256, distances: 24, rounds: 20 };
-const LIGHT: Effort = Effort { points: 64, distances: 12, rounds: 2 };
+impl Effort {
+    /// Fewer where more groups move: each pair takes longer.
+    fn pairs(self, n_large: usize) -> usize {
+        (2 * self.pairs / n_large.max(2)).max(usize::from(self.pairs > 0))
+    }
+}
+
+const FULL: Effort = Effort { points: 256, distances: 24, rounds: 20, pairs: 16 };
+const LIGHT: Effort = Effort { points: 64, distances: 12, rounds: 2, pairs: 2 };
+const NONE: Effort = Effort { points: 0, distances: 0, rounds: 0, pairs: 0 };
 
 /// What thresholds amount to, on the records that were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -137,42 +147,67 @@ pub struct Choice {
 /// `balance` says how the decision weighs classes in the loss that is capped: 0 where every record counts, 1
 /// where every class does, ½ in between.
 ///
-/// Groups of few records keep the common threshold. So do all where the [gain](Gain) on other records is no more than
+/// Thresholds are those that are best on average over the noise, not at the released counts alone: these suit the
+/// noise that was drawn. Groups of few records keep the common threshold. So do all where the [gain](Gain) on other records is no more than
 /// two standard deviations of noise and of the draw of records.
 ///
 /// **Source.** Equalised odds as a pair of rates that all groups can reach: Hardt, Price and Srebro 2016; here
 /// with one threshold for each group, so that the same record always has the same answer. Gain: Efron 1983, the
 /// optimism of a choice, by a parametric bootstrap whose draws are public.
 pub fn choose(sums: &PrefixSums, counts: &CumulativeCounts, aim: &Aim, balance: f64) -> Choice {
-    let rates = Rates::of(sums, counts, balance);
-    let search = Search::new(&rates, aim, counts.n_groups());
-    let (edges, gain, kept) = match search.decide(sums, counts, balance) {
+    let (known, mut rng) = (Known { sums, counts, balance }, ChaCha20Rng::seed_from_u64(SEED));
+    let effort = if aim.mode == Mode::None { NONE } else { FULL };
+    let search = Search::new(known, aim, effort, None, &mut rng);
+    let (edges, gain, kept) = match search.decide(known, &mut rng) {
         Ok((edges, gain)) => (edges, Some(gain), None),
         Err(kept) => (search.common.clone(), None, Some(kept)),
     };
-    let after = rates.quality(aim.mode, &edges);
-    Choice { edges, kept, before: search.before, after, gain, needed: rates.needed, large: rates.large }
+    let after = search.rates.quality(aim.mode, &edges);
+    let Rates { needed, large, .. } = search.rates;
+    Choice { edges, kept, before: search.before, after, gain, needed, large }
+}
+
+/// Counts with what is known of them.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    sums: &'a PrefixSums,
+    counts: &'a CumulativeCounts,
+    balance: f64,
 }
 
 struct Search<'a> {
-    rates: &'a Rates,
     aim: &'a Aim,
+    rates: Rates,
+    /// Rates of counts with other noise: thresholds suit all of them on average.
+    draws: Vec<Rates>,
     before: Quality,
     common: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
-    fn new(rates: &'a Rates, aim: &'a Aim, n_groups: usize) -> Self {
-        let common = vec![ScoreGrid::common(); n_groups];
-        Self { rates, aim, before: rates.quality(aim.mode, &common), common }
+    /// `large`: groups that may move, if this is decided already.
+    fn new(known: Known<'_>, aim: &'a Aim, effort: Effort, large: Option<&[usize]>, rng: &mut ChaCha20Rng) -> Self {
+        let Known { sums, counts, balance } = known;
+        let mut rates = Rates::of(sums, counts, balance);
+        if let Some(large) = large {
+            rates.large = large.to_vec();
+        }
+        let n_pairs = if counts.noise_std() > 0.0 { effort.pairs(rates.large.len()) } else { 0 };
+        let mut draws = Vec::with_capacity(2 * n_pairs);
+        for _ in 0..n_pairs {
+            let normal = counts.normal(rng);
+            // Both signs: what is drawn has the mean of what was released.
+            for sign in [1.0, -1.0] {
+                let mut other = Rates::of(sums, &counts.again(sums, &normal, [0.0, sign]), balance);
+                other.large.clone_from(&rates.large);
+                draws.push(other);
+            }
+        }
+        let common = vec![ScoreGrid::common(); counts.n_groups()];
+        Self { aim, before: rates.quality(aim.mode, &common), rates, draws, common }
     }
 
-    fn decide(
-        &self,
-        sums: &PrefixSums,
-        counts: &CumulativeCounts,
-        balance: f64,
-    ) -> Result<(Vec<usize>, Gain), KeptReason> {
+    fn decide(&self, known: Known<'_>, rng: &mut ChaCha20Rng) -> Result<(Vec<usize>, Gain), KeptReason> {
         let Aim { mode, max_gap, .. } = *self.aim;
         if mode == Mode::None {
             return Err(KeptReason::NotAsked);
@@ -185,14 +220,13 @@ impl<'a> Search<'a> {
         }
         let edges = self.best(self.aim.max_loss, FULL);
         let claimed = self.claim(&edges);
-        let gain = self.gain(&edges, self.aim.max_loss, (sums, counts, balance));
+        let gain = self.gain(&edges, self.aim.max_loss, known, rng);
         if gain.is_told() {
             return Ok((edges, gain));
         }
         let without_cap = self.best(1.0, FULL);
         let quality = self.rates.quality(mode, &without_cap);
-        let is_capped =
-            self.claim(&without_cap) > 2.0 * claimed && self.gain(&without_cap, 1.0, (sums, counts, balance)).is_told();
+        let is_capped = self.claim(&without_cap) > 2.0 * claimed && self.gain(&without_cap, 1.0, known, rng).is_told();
         Err(if is_capped {
             KeptReason::WithinCap { needed: self.loss(&quality), left: self.left(&quality) }
         } else if claimed > 0.0 {
@@ -208,18 +242,18 @@ impl<'a> Search<'a> {
     }
 
     /// What they gain on others.
-    fn gain(&self, edges: &[usize], max_loss: f64, from: (&PrefixSums, &CumulativeCounts, f64)) -> Gain {
-        let (claimed, (sums, counts, balance)) = (self.claim(edges), from);
+    fn gain(&self, edges: &[usize], max_loss: f64, known: Known<'_>, rng: &mut ChaCha20Rng) -> Gain {
+        let claimed = self.claim(edges);
         if claimed <= 0.0 {
             return Gain { value: claimed, deviation: 0.0 };
         }
-        let mut rng = ChaCha20Rng::seed_from_u64(SEED);
-        let times = (AGAIN / self.rates.large.len()).clamp(LEAST_AGAIN, MOST_AGAIN);
+        let large = &self.rates.large;
+        let times = (AGAIN / large.len()).clamp(LEAST_AGAIN, MOST_AGAIN);
         let too_much: Vec<f64> = (0..times)
             .map(|_| {
-                let mut rates = Rates::of(sums, &counts.again(sums, &mut rng), balance);
-                rates.large.clone_from(&self.rates.large);
-                let again = Search::new(&rates, self.aim, counts.n_groups());
+                let counts = known.counts.again(known.sums, &known.counts.normal(rng), [1.0; 2]);
+                let again = Known { counts: &counts, ..known };
+                let again = Search::new(again, self.aim, LIGHT, Some(large), rng);
                 let edges = again.best(max_loss, LIGHT);
                 again.claim(&edges) - self.claim(&edges)
             })
@@ -250,11 +284,18 @@ impl<'a> Search<'a> {
 
     /// What is minimised; infinite beyond the cap.
     fn cost(&self, edges: &[usize], max_loss: f64) -> f64 {
-        let quality = self.rates.quality(self.aim.mode, edges);
+        let mode = self.aim.mode;
+        let quality = self.rates.quality(mode, edges);
         if self.loss(&quality) > max_loss {
             return f64::INFINITY;
         }
-        self.left(&quality) - PRICE * (quality.accuracy - self.before.accuracy)
+        let left = if self.draws.is_empty() {
+            self.left(&quality)
+        } else {
+            let all = self.draws.iter().map(|rates| self.left(&rates.quality(mode, edges)));
+            all.sum::<f64>() / self.draws.len() as f64
+        };
+        left - PRICE * (quality.accuracy - self.before.accuracy)
     }
 
     fn best(&self, max_loss: f64, effort: Effort) -> Vec<usize> {
@@ -417,8 +458,8 @@ mod tests {
     fn the_search_is_near_every_triple() {
         let (sums, aim) = (PrefixSums::new(), Aim::of(Mode::EqualizedOdds));
         let counts = CumulativeCounts::exact(&shifted(&[0.0, -0.7, 0.9], 2_000));
-        let rates = Rates::of(&sums, &counts, 0.5);
-        let search = Search::new(&rates, &aim, 3);
+        let known = Known { sums: &sums, counts: &counts, balance: 0.5 };
+        let search = Search::new(known, &aim, FULL, None, &mut ChaCha20Rng::seed_from_u64(SEED));
         let mut best = f64::INFINITY;
         for a in 0..N_EDGES {
             for b in 0..N_EDGES {

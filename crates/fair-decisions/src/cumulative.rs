@@ -174,23 +174,30 @@ impl CumulativeCounts {
         Share::independent(of(1), of(0), variance, variance)
     }
 
-    /// Counts that might as well have been released: of other records of the same people, with other noise.
-    ///
-    /// Numbers by cell vary as those of Poisson's law, to a normal approximation.
-    pub(crate) fn again(&self, sums: &PrefixSums, rng: &mut dyn CryptoRng) -> Self {
+    /// Standard normal numbers for the draw of records and of noise.
+    pub(crate) fn normal(&self, rng: &mut dyn CryptoRng) -> Vec<f64> {
         let mut normal = vec![0.0; 2 * self.prefixes.len()];
         StepNoise::draw(rng, 1.0).add_f64(0, &mut normal);
+        normal
+    }
+
+    /// Counts that might as well have been released: of other records of the same people, with other noise, each
+    /// times its factor.
+    ///
+    /// Numbers by cell vary as those of Poisson's law, to a normal approximation.
+    pub(crate) fn again(&self, sums: &PrefixSums, normal: &[f64], [records, noise]: [f64; 2]) -> Self {
         let (of_records, of_noise) = normal.split_at(self.prefixes.len());
         let mut prefixes = Vec::with_capacity(self.prefixes.len());
         for (place, released) in self.prefixes.chunks_exact(N_CELLS).enumerate() {
             let cells = place * N_CELLS..(place + 1) * N_CELLS;
             let all = released[N_CELLS - 1].max(0.0);
             let clamped: Vec<f64> = released.iter().map(|value| value.clamp(0.0, all)).collect();
-            let noise: Vec<f64> = of_noise[cells.clone()].iter().map(|normal| self.noise_std * normal).collect();
+            let noise: Vec<f64> =
+                of_noise[cells.clone()].iter().map(|normal| noise * self.noise_std * normal).collect();
             let (mut before, mut sum) = (0.0, 0.0);
             for ((normal, below), noise) in of_records[cells].iter().zip(rising(&clamped)).zip(sums.decode(&noise)) {
                 let n = below - before;
-                sum += n + n.sqrt() * normal;
+                sum += n + records * n.sqrt() * normal;
                 before = below;
                 prefixes.push(sum + noise);
             }
