@@ -155,10 +155,10 @@ pub struct Choice {
 /// with one threshold for each group, so that the same record always has the same answer. Gain: Efron 1983, the
 /// optimism of a choice, by a parametric bootstrap whose draws are public.
 pub fn choose(sums: &PrefixSums, counts: &CumulativeCounts, aim: &Aim, balance: f64) -> Choice {
-    let (known, mut rng) = (Known { sums, counts, balance }, ChaCha20Rng::seed_from_u64(SEED));
+    let (released, mut rng) = (ReleasedCounts { sums, counts, balance }, ChaCha20Rng::seed_from_u64(SEED));
     let effort = if aim.mode == Mode::None { NONE } else { FULL };
-    let search = Search::new(known, aim, effort, None, &mut rng);
-    let (edges, gain, kept) = match search.decide(known, &mut rng) {
+    let search = Search::new(released, aim, effort, None, &mut rng);
+    let (edges, gain, kept) = match search.decide(released, &mut rng) {
         Ok((edges, gain)) => (edges, Some(gain), None),
         Err(kept) => (search.common.clone(), None, Some(kept)),
     };
@@ -167,9 +167,9 @@ pub fn choose(sums: &PrefixSums, counts: &CumulativeCounts, aim: &Aim, balance: 
     Choice { edges, kept, before: search.before, after, gain, needed, large }
 }
 
-/// Counts with what is known of them.
+/// Released counts, and how the decision weighs classes in them.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct ReleasedCounts<'a> {
     sums: &'a PrefixSums,
     counts: &'a CumulativeCounts,
     balance: f64,
@@ -186,8 +186,14 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// `large`: groups that may move, if this is decided already.
-    fn new(known: Known<'_>, aim: &'a Aim, effort: Effort, large: Option<&[usize]>, rng: &mut ChaCha20Rng) -> Self {
-        let Known { sums, counts, balance } = known;
+    fn new(
+        released: ReleasedCounts<'_>,
+        aim: &'a Aim,
+        effort: Effort,
+        large: Option<&[usize]>,
+        rng: &mut ChaCha20Rng,
+    ) -> Self {
+        let ReleasedCounts { sums, counts, balance } = released;
         let mut rates = Rates::of(sums, counts, balance);
         if let Some(large) = large {
             rates.large = large.to_vec();
@@ -207,7 +213,7 @@ impl<'a> Search<'a> {
         Self { aim, before: rates.quality(aim.mode, &common), rates, draws, common }
     }
 
-    fn decide(&self, known: Known<'_>, rng: &mut ChaCha20Rng) -> Result<(Vec<usize>, Gain), KeptReason> {
+    fn decide(&self, released: ReleasedCounts<'_>, rng: &mut ChaCha20Rng) -> Result<(Vec<usize>, Gain), KeptReason> {
         let Aim { mode, max_gap, .. } = *self.aim;
         if mode == Mode::None {
             return Err(KeptReason::NotAsked);
@@ -220,13 +226,14 @@ impl<'a> Search<'a> {
         }
         let edges = self.best(self.aim.max_loss, FULL);
         let claimed = self.claim(&edges);
-        let gain = self.gain(&edges, self.aim.max_loss, known, rng);
+        let gain = self.gain(&edges, self.aim.max_loss, released, rng);
         if gain.is_told() {
             return Ok((edges, gain));
         }
         let without_cap = self.best(1.0, FULL);
         let quality = self.rates.quality(mode, &without_cap);
-        let is_capped = self.claim(&without_cap) > 2.0 * claimed && self.gain(&without_cap, 1.0, known, rng).is_told();
+        let is_capped =
+            self.claim(&without_cap) > 2.0 * claimed && self.gain(&without_cap, 1.0, released, rng).is_told();
         Err(if is_capped {
             KeptReason::WithinCap { needed: self.loss(&quality), left: self.left(&quality) }
         } else if claimed > 0.0 {
@@ -242,7 +249,7 @@ impl<'a> Search<'a> {
     }
 
     /// What they gain on others.
-    fn gain(&self, edges: &[usize], max_loss: f64, known: Known<'_>, rng: &mut ChaCha20Rng) -> Gain {
+    fn gain(&self, edges: &[usize], max_loss: f64, released: ReleasedCounts<'_>, rng: &mut ChaCha20Rng) -> Gain {
         let claimed = self.claim(edges);
         if claimed <= 0.0 {
             return Gain { value: claimed, deviation: 0.0 };
@@ -251,8 +258,8 @@ impl<'a> Search<'a> {
         let times = (AGAIN / large.len()).clamp(LEAST_AGAIN, MOST_AGAIN);
         let too_much: Vec<f64> = (0..times)
             .map(|_| {
-                let counts = known.counts.again(known.sums, &known.counts.normal(rng), [1.0; 2]);
-                let again = Known { counts: &counts, ..known };
+                let counts = released.counts.again(released.sums, &released.counts.normal(rng), [1.0; 2]);
+                let again = ReleasedCounts { counts: &counts, ..released };
                 let again = Search::new(again, self.aim, LIGHT, Some(large), rng);
                 let edges = again.best(max_loss, LIGHT);
                 again.claim(&edges) - self.claim(&edges)
@@ -458,8 +465,8 @@ mod tests {
     fn the_search_is_near_every_triple() {
         let (sums, aim) = (PrefixSums::new(), Aim::of(Mode::EqualizedOdds));
         let counts = CumulativeCounts::exact(&shifted(&[0.0, -0.7, 0.9], 2_000));
-        let known = Known { sums: &sums, counts: &counts, balance: 0.5 };
-        let search = Search::new(known, &aim, FULL, None, &mut ChaCha20Rng::seed_from_u64(SEED));
+        let released = ReleasedCounts { sums: &sums, counts: &counts, balance: 0.5 };
+        let search = Search::new(released, &aim, FULL, None, &mut ChaCha20Rng::seed_from_u64(SEED));
         let mut best = f64::INFINITY;
         for a in 0..N_EDGES {
             for b in 0..N_EDGES {
