@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_debug_implementations)]
 
+mod errors;
 mod plant;
 pub mod privacy;
 pub mod replay;
 mod scores;
 
 pub use dp_train::{BeforeNoise, FixedStep};
+pub use errors::{ErrorsOutcome, ErrorsPlant, audit_errors};
 pub use plant::Fault;
 pub use scores::{ScoresOutcome, ScoresPlant, audit_scores};

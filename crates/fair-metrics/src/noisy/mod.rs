@@ -34,6 +34,7 @@
 
 mod contrast;
 mod counts;
+mod errors;
 mod figures;
 mod gap;
 mod lowest;
@@ -42,6 +43,9 @@ mod saddlepoint;
 mod share;
 
 pub use counts::NoisyCounts;
+pub use errors::{
+    ErrorFigures, LARGEST_ERROR_TERMS, N_ERROR_SUMS, NoisyErrorSums, NoisyErrors, NoisyNumber, error_terms,
+};
 pub use figures::{GroupFigures, GroupShares, NoisyFigures};
 pub use gap::{Gap, largest_difference, least_ratio};
 pub use lowest::not_above_the_lowest;
