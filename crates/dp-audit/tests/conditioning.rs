@@ -8,7 +8,7 @@ use dp_accounting::{Ledger, NeighbouringRelation, NoiseMultiplier};
 
 use dp_audit::privacy::mu_of_many_runs;
 use dp_linear::conditioning::{ColumnBlock, Conditioning, ConditioningConfig};
-use dp_linear::{ClassCounts, ConditionedSettings, SparseBlock, Streams, WhitenedBlocks, unit_rows};
+use dp_linear::{ClassCounts, ConditionedSettings, Priors, SparseBlock, Spread, Streams, WhitenedBlocks, unit_rows};
 use dp_train::{Purpose, RandomStream, Randomness};
 
 const N_FEATURES: usize = 3;
@@ -121,7 +121,8 @@ fn evidence_of_block(noise: Noise, is_there: bool, rng: &mut RandomStream) -> f6
     let columns = ColumnBlock { name: "x".into(), columns: (0..N_FEATURES).collect(), norm: 1.0 };
     let streams = OfRun(dp_clipping::rand::Rng::random(rng));
     let rows = (block, N_FEATURES);
-    let fitted = WhitenedBlocks::fit(&rows, vec![0.5; 2], n, &[columns], &settings, &streams).unwrap();
+    let fitted =
+        WhitenedBlocks::fit(&rows, Priors::of_classes(vec![0.5; 2], n), &[columns], &settings, &streams).unwrap();
     let released = fitted.released().next().unwrap();
     let of_mean: f64 = released.mean.iter().zip(&canary).map(|(m, x)| n * m * f64::from(*x)).sum();
     let mut centred: [f64; N_FEATURES] =
@@ -149,6 +150,33 @@ fn evidence_of_block(noise: Noise, is_there: bool, rng: &mut RandomStream) -> f6
     (of_mean - 0.5) / mean
         + (n * (of_covariance - ridge) - 0.5 * norm) / covariance
         + share * (n * released.square_length / released.longest - 0.5 * share) / lengths
+}
+
+/// The same of the two sums of a number to predict: the canary is at the end of its range.
+fn evidence_of_number(noise: Noise, is_there: bool, rng: &mut RandomStream) -> f64 {
+    let mut block = SparseBlock::default();
+    for record in 0..=OTHERS {
+        let target = if record == OTHERS { 1.0 } else { [-0.8, 0.8][record % 2] };
+        block.push_number(target, 1.0, |push| {
+            if record < OTHERS || is_there {
+                push(0, 1.0);
+            }
+        });
+    }
+    let streams = OfRun(dp_clipping::rand::Rng::random(rng));
+    let moments = NoiseMultiplier::new(noise[0]).unwrap();
+    let (spread, n) = Spread::fit(&(block, 1), moments, 1, &streams).unwrap();
+    // The canary adds 1 to both sums.
+    n * (spread.mean + spread.mean.powi(2) + spread.deviation.powi(2))
+}
+
+/// Both sums with noise for the canary, and with half of it.
+#[test]
+fn an_attack_on_a_number_finds_what_is_claimed_and_no_more() {
+    let found = audited(evidence_of_number, [1.0; 3], 1);
+    assert!(found <= 1.0 && found > 0.8, "{found}");
+    let found = audited(evidence_of_number, [0.5; 3], 2);
+    assert!(found > 1.0, "{found}");
 }
 
 /// As above, of mean, covariance and lengths of a block of columns.

@@ -1,6 +1,7 @@
-//! Private logistic and softmax regression on blocks of columns that are centred and whitened first.
+//! Private logistic, softmax and least-squares regression on blocks of columns that are centred and whitened first.
 //!
-//! 1. *Class counts* with noise: the intercepts start at the logarithms of the classes' shares.
+//! 1. *Class counts* with noise: the intercepts start at the logarithms of the classes' shares. Of a
+//!    number its [mean and spread](crate::Spread) in their place.
 //! 2. *Mean and covariance* of every block with noise, see [`conditioning`](crate::conditioning).
 //! 3. *Mean squares of the lengths* of whitened rows with noise, one per block: a block of `d`
 //!    columns is brought to the mean square length `√d`. A small block then keeps most of its
@@ -21,12 +22,14 @@ use dp_engine::vector_math::vectorise;
 use serde::{Deserialize, Serialize};
 
 use crate::conditioning::{BlockNoise, BlockTransform, ColumnBlock};
-use crate::descent::{self, State, logits};
+use crate::descent::{self, Loss, State, logits};
 use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
 use crate::linear::Linear;
-use crate::rows::RowSource;
+use crate::rows::{RowSource, SparseRow};
 use crate::settings::Streams;
+use crate::solver::Priors;
+use crate::spread::Spread;
 
 /// Share of a step that the next one repeats.
 const MOMENTUM: f64 = 0.9;
@@ -94,13 +97,12 @@ pub struct WhitenedBlocks {
     blocks: Vec<BlockTransform>,
     /// Mean square length of a block's whitened rows.
     squares: Vec<f64>,
-    priors: Vec<f64>,
-    total: f64,
+    priors: Priors,
 }
 
 impl WhitenedBlocks {
-    /// Releases mean and covariance of every block, and the lengths that follow; `priors` and `total`
-    /// are the classes' shares and the weight of all records, as they were released.
+    /// Releases mean and covariance of every block, and the lengths that follow, after what was
+    /// released of the label.
     ///
     /// **Guarantee.** The sensitivity of each mean and covariance is 1. Lengths are between 0 and 1,
     /// one for each of `k` blocks, and their noise is for a sensitivity of `√k`.
@@ -110,13 +112,12 @@ impl WhitenedBlocks {
     /// [`LinearError::Train`] if a rank is gone.
     pub fn fit(
         rows: &impl RowSource,
-        priors: Vec<f64>,
-        total: f64,
+        priors: Priors,
         blocks: &[ColumnBlock],
         settings: &ConditionedSettings,
         streams: &impl Streams,
     ) -> Result<Self> {
-        let records_per_unit = settings.records_per_unit as f64;
+        let (records_per_unit, total) = (settings.records_per_unit as f64, priors.total);
         let noise = BlockNoise { mean: settings.means, covariance: settings.covariances, records_per_unit };
         let fitted =
             (0..).zip(blocks).map(|(index, block)| BlockTransform::fit(rows, total, block, noise, index, streams));
@@ -139,7 +140,7 @@ impl WhitenedBlocks {
         let std = settings.lengths.get() * (blocks.len() as f64).sqrt().next_up() * records_per_unit;
         let released = grid.release(sum, std, &mut streams.stream("lengths", 0));
         let squares = released.iter().zip(&blocks).map(|(sum, block)| sum.max(LEAST * std) / total * block.longest());
-        Ok(Self { squares: squares.collect(), blocks, priors, total })
+        Ok(Self { squares: squares.collect(), blocks, priors })
     }
 
     /// What was released about each block.
@@ -153,9 +154,9 @@ impl WhitenedBlocks {
         })
     }
 
-    /// Shares of the classes.
+    /// Shares of the classes; none of a number.
     pub fn priors(&self) -> &[f64] {
-        &self.priors
+        &self.priors.priors
     }
 
     /// The square of the length that a block is brought to.
@@ -200,21 +201,27 @@ impl WhitenedBlocks {
         progress: &mut (dyn FnMut(&State) -> Result<(), E> + Send),
     ) -> Result<Linear, E> {
         let width: usize = self.blocks.iter().map(BlockTransform::size).sum();
-        let binary = self.priors.len() == 2;
-        let n_outputs = if binary { 1 } else { self.priors.len() };
-        let residual = if binary { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
         let square: f64 = self.blocks.iter().map(Self::target).sum();
         let row_bound = (square + 1.0).sqrt();
+        let units = settings.records_per_unit as f64;
+        let (loss, residual) = match self.priors.spread {
+            None => {
+                let residual = if self.priors().len() == 2 { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
+                (Loss::Classes { offsets: logits(self.priors()), weights: Vec::new() }, residual)
+            }
+            Some(spread) => {
+                let one = settings.gradients.get() * units * row_bound / (settings.steps as f64).sqrt();
+                let bound = Spread::bound(one * row_bound / self.priors.total);
+                (Loss::Number { spread, bound }, bound)
+            }
+        };
         let bound = residual * row_bound;
         let grid = Grid::for_values(bound, rows.len());
         let values = self.rows(rows)?;
-        let offsets = logits(&self.priors);
-        let descent = Descent { values: &values, width, n_outputs, offsets: &offsets, residual, row_bound, grid };
-
-        let units = settings.records_per_unit as f64;
         let std = settings.gradients.get() * bound * units;
         let first = self.first_rate(settings, square);
-        let size = n_outputs * (width + 1);
+        let size = loss.offsets().len() * (width + 1);
+        let descent = Descent { values: &values, width, loss, residual, row_bound, grid };
         let mut state = State::begin(saved, size, settings.steps)?;
         while state.step < settings.steps {
             let sum = descent.gradient(rows, &state.parameters)?;
@@ -222,31 +229,33 @@ impl WhitenedBlocks {
             let turn = std::f64::consts::PI * state.step as f64 / settings.steps as f64;
             let rate = first * 0.5 * (1.0 + libm::cos(turn));
             let now = state.parameters.iter().zip(&state.before).zip(&gradient);
-            let next =
-                now.map(|((now, before), gradient)| now + MOMENTUM * (now - before) - rate * gradient / self.total);
+            let next = now
+                .map(|((now, before), gradient)| now + MOMENTUM * (now - before) - rate * gradient / self.priors.total);
             let next = next.collect();
             state.before = std::mem::replace(&mut state.parameters, next);
             state.step += 1;
             progress(&state)?;
         }
-        Ok(self.fold(&state.parameters, rows.width(), &offsets))
+        Ok(self.fold(&state.parameters, rows.width(), &descent.loss))
     }
 
     /// The rate of the first step: more where there is less noise, and none that could diverge.
     fn first_rate(&self, settings: &ConditionedSettings, square: f64) -> f64 {
         let units = settings.records_per_unit as f64;
         let mu = (settings.steps as f64).sqrt() / (settings.gradients.get() * units);
-        let rule = (mu * self.total).sqrt() / (1.8 * (square + 1.0)) * RULE_STEPS / settings.steps as f64;
+        let rule = (mu * self.priors.total).sqrt() / (1.8 * (square + 1.0)) * RULE_STEPS / settings.steps as f64;
         // A whitened block's largest eigenvalue is 1, times the square of its scale.
         let eigenvalue = 1.0 + self.scales().map(|scale| scale * scale).sum::<f64>();
-        rule.min(4.0 / eigenvalue)
+        // The curvature of a number's loss is 1, that of a probability's a quarter at most.
+        let curvature = if self.priors.spread.is_some() { 1.0 } else { 0.25 };
+        (rule * 0.25 / curvature).min(1.0 / (curvature * eigenvalue))
     }
 
     /// A model on the table's columns.
-    fn fold(&self, parameters: &[f64], width: usize, offsets: &[f64]) -> Linear {
+    fn fold(&self, parameters: &[f64], width: usize, loss: &Loss) -> Linear {
         let own: usize = self.blocks.iter().map(BlockTransform::size).sum();
-        let mut linear = Linear { weights: Vec::new(), intercepts: Vec::new(), priors: self.priors.clone() };
-        for (row, offset) in parameters.chunks_exact(own + 1).zip(offsets) {
+        let (mut all, mut intercepts) = (Vec::new(), Vec::new());
+        for (row, offset) in parameters.chunks_exact(own + 1).zip(loss.offsets()) {
             let (mut weights, mut intercept, mut rest) = (vec![0.0; width], offset + row[own], row);
             for (block, scale) in self.blocks.iter().zip(self.scales()) {
                 let (part, others) = rest.split_at(block.size());
@@ -254,10 +263,10 @@ impl WhitenedBlocks {
                 intercept += block.fold(&part, &mut weights);
                 rest = others;
             }
-            linear.weights.push(weights);
-            linear.intercepts.push(intercept);
+            all.push(weights);
+            intercepts.push(intercept);
         }
-        linear
+        loss.linear(all, intercepts, self.priors())
     }
 }
 
@@ -265,9 +274,7 @@ impl WhitenedBlocks {
 struct Descent<'a> {
     values: &'a [f32],
     width: usize,
-    n_outputs: usize,
-    /// Logits of a model without features.
-    offsets: &'a [f64],
+    loss: Loss,
     /// Bound on the residuals of a record.
     residual: f64,
     row_bound: f64,
@@ -279,29 +286,24 @@ impl Descent<'_> {
     /// then the intercept.
     fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> Result<Vec<f64>> {
         let start = rows.share().start;
-        let scratch = || vec![0.0; self.n_outputs];
+        let scratch = || vec![0.0; self.loss.offsets().len()];
         sum_rows(rows, parameters.len(), scratch, |residuals, index, row, sum| {
             let values = &self.values[(index - start) * self.width..][..self.width];
-            self.add(values, (row.label, f64::from(row.weight)), parameters, residuals, sum);
+            self.add(values, row, parameters, residuals, sum);
         })
     }
 
-    fn add(
-        &self,
-        values: &[f32],
-        (label, weight): (usize, f64),
-        parameters: &[f64],
-        residuals: &mut [f64],
-        sum: &mut [f64],
-    ) {
+    fn add(&self, values: &[f32], row: SparseRow<'_>, parameters: &[f64], residuals: &mut [f64], sum: &mut [f64]) {
         let square = square_of(values);
         let longest = self.row_bound * (1.0 - MARGIN);
         let shorten = (longest / (square + 1.0).sqrt()).min(1.0);
         let own = self.width + 1;
-        for (residual, (weights, offset)) in residuals.iter_mut().zip(parameters.chunks_exact(own).zip(self.offsets)) {
+        for (residual, (weights, offset)) in
+            residuals.iter_mut().zip(parameters.chunks_exact(own).zip(self.loss.offsets()))
+        {
             *residual = offset + weights[self.width] + dot(values, &weights[..self.width]);
         }
-        descent::residuals(residuals, label);
+        let weight = f64::from(row.weight) * self.loss.residuals(residuals, row);
         let norm = residuals.iter().map(|residual| residual * residual).sum::<f64>().sqrt();
         let scale = weight * shorten * (self.residual / norm).min(1.0) * (1.0 - MARGIN);
         for (residual, sum) in residuals.iter().zip(sum.chunks_exact_mut(own)) {
@@ -379,6 +381,10 @@ mod tests {
         }
     }
 
+    fn record(label: usize, target: f32) -> SparseRow<'static> {
+        SparseRow { columns: &[], values: &[], label, target, weight: 1.0 }
+    }
+
     /// A record's gradient, whatever the parameters, its row and its label.
     #[test]
     fn a_record_adds_its_bound_at_most() {
@@ -388,14 +394,14 @@ mod tests {
             let residual = if n_outputs == 1 { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
             let row_bound = 2.0;
             let grid = Grid::for_values(residual * row_bound, 40);
-            let offsets = vec![0.1; n_outputs];
-            let descent =
-                Descent { values: &values, width: 3, n_outputs, offsets: &offsets, residual, row_bound, grid };
+            let loss = Loss::Classes { offsets: vec![0.1; n_outputs], weights: Vec::new() };
+            let descent = Descent { values: &values, width: 3, loss, residual, row_bound, grid };
             for scale in [0.0, 1.0, 1e3, f64::INFINITY, f64::NAN] {
                 let parameters: Vec<f64> = (0..n_outputs * 4).map(|i| (i as f64 - 5.0) * scale).collect();
                 for (index, row) in values.chunks_exact(3).enumerate() {
                     let (mut residuals, mut sum) = (vec![0.0; n_outputs], vec![0.0; n_outputs * 4]);
-                    descent.add(row, (index % 2, 1.0), &parameters, &mut residuals, &mut sum);
+                    let record = record(index % 2, 0.0);
+                    descent.add(row, record, &parameters, &mut residuals, &mut sum);
                     let norm = sum.iter().map(|steps| (steps * grid.step()).powi(2)).sum::<f64>().sqrt();
                     assert!(norm <= residual * row_bound, "{index} {scale}: {norm}");
                     let whole = sum.iter().all(|steps| steps.fract() == 0.0);
@@ -435,7 +441,8 @@ mod tests {
             steps: 60,
             records_per_unit: 1,
         };
-        let whitened = WhitenedBlocks::fit(&rows, vec![0.5, 0.5], n as f64, &blocks, &settings, &Seeded).unwrap();
+        let priors = Priors::of_classes(vec![0.5, 0.5], n as f64);
+        let whitened = WhitenedBlocks::fit(&rows, priors, &blocks, &settings, &Seeded).unwrap();
         let linear = whitened.train::<LinearError>(&rows, &settings, &Seeded, None, &mut |_| Ok(())).unwrap();
         let right = (0..n).filter(|&index| {
             let row = rows.0.row(index);

@@ -10,11 +10,16 @@ use crate::rows::{RowSource, SparseRow};
 use crate::scales::{FeatureFacts, Scales};
 use crate::settings::{Objective, Settings, Streams};
 use crate::solver::Prepared;
+use crate::spread::Spread;
 
 /// Largest share of a step that the next one repeats.
 const MOST_MOMENTUM: f64 = 0.9;
-/// Standard deviation of what one feature contributes to the logits, in advance.
+/// Variance of what one feature contributes to the logits, in advance.
 const PRIOR_VARIANCE: f64 = 0.7;
+/// The same to a number, in standard deviations; found on training folds of generated tables.
+const PRIOR_VARIANCE_OF_NUMBER: f64 = 0.3;
+/// Variance of a number's residuals, in advance: of its own.
+const RESIDUAL_VARIANCE: f64 = 0.5;
 /// Bound on the weighted residual of two classes, which would be at most 1 without weights. A record
 /// whose answer is certain weighs less, whatever its label, so that no group's rare answers are cut and
 /// probabilities stay right; the noise is half of what it would be. Source: the weights of
@@ -92,17 +97,77 @@ impl Pace {
             rate: (0.19 / (2.0 * variance)).clamp(1.0, 4.0) / facts.largest_eigenvalue,
         }
     }
+
+    /// The same of a number, in units of its standard deviation: the curvature of its loss is 1.
+    pub fn of_number(noise: f64, total: f64, width: usize, facts: FeatureFacts) -> Self {
+        let in_predictions = noise * (width as f64).sqrt();
+        Self {
+            momentum: (MOST_MOMENTUM - 0.3 * in_predictions).clamp(0.0, MOST_MOMENTUM),
+            ridge: (RESIDUAL_VARIANCE / total + noise * noise) / PRIOR_VARIANCE_OF_NUMBER,
+            rate: facts.largest_eigenvalue.recip(),
+        }
+    }
+}
+
+/// What the outputs of a model are compared with.
+pub(crate) enum Loss {
+    Classes {
+        /// Logits of a model without features.
+        offsets: Vec<f64>,
+        /// Weight of a record of each class, at most 1; of classes without one 1.
+        weights: Vec<f64>,
+    },
+    Number {
+        spread: Spread,
+        /// Bound on a residual.
+        bound: f64,
+    },
+}
+
+impl Loss {
+    /// What each output is without features.
+    pub(crate) fn offsets(&self) -> &[f64] {
+        match self {
+            Self::Classes { offsets, .. } => offsets,
+            Self::Number { .. } => &[0.0],
+        }
+    }
+
+    /// Outputs become residuals; the weight of the record beside its own.
+    pub(crate) fn residuals(&self, outputs: &mut [f64], row: SparseRow<'_>) -> f64 {
+        match self {
+            Self::Classes { weights, .. } => {
+                residuals(outputs, row.label);
+                weights.get(row.label).copied().unwrap_or(1.0)
+            }
+            Self::Number { spread, bound } => {
+                if let [output] = outputs {
+                    *output = spread.residual(*output, row.target).clamp(-bound, *bound);
+                }
+                1.0
+            }
+        }
+    }
+
+    /// A model of these outputs' weights and intercepts, in units of the label.
+    pub(crate) fn linear(&self, mut weights: Vec<Vec<f64>>, mut intercepts: Vec<f64>, priors: &[f64]) -> Linear {
+        if let Self::Number { spread: Spread { mean, deviation }, .. } = self {
+            for weight in weights.iter_mut().flatten() {
+                *weight *= deviation;
+            }
+            for intercept in &mut intercepts {
+                *intercept = mean + deviation * *intercept;
+            }
+        }
+        Linear { weights, intercepts, priors: priors.to_vec() }
+    }
 }
 
 /// The fixed inputs of all steps.
 struct Descent<'a> {
-    n_outputs: usize,
     width: usize,
     scales: &'a Scales,
-    /// Logits of a model without features.
-    offsets: Vec<f64>,
-    /// Weight of a record of each class, at most 1.
-    class_weights: Vec<f64>,
+    loss: Loss,
     grid: Grid,
 }
 
@@ -143,21 +208,34 @@ pub(crate) fn descend<E: From<LinearError>>(
     saved: Option<State>,
     progress: &mut (dyn FnMut(&State) -> Result<(), E> + Send),
 ) -> Result<Linear, E> {
-    let Prepared { priors, scales, .. } = prepared;
-    let (shares, class_weights, total) = weighing(settings.objective, priors, prepared.total);
-    let (width, binary) = (rows.width(), priors.len() == 2);
-    let n_outputs = if binary { 1 } else { priors.len() };
-    // A softmax's residuals have a norm of at most √2; weights are at most 1.
-    let residual: f64 = if binary { RESIDUAL_BOUND } else { std::f64::consts::SQRT_2 };
+    let Prepared { priors, spread, scales, .. } = prepared;
+    let width = rows.width();
+    let std =
+        |residual: f64| settings.gradients.get() * (residual * scales.row_bound) * settings.records_per_unit as f64;
+    // The noise of the whole run's mean gradient in one direction.
+    let noise = |residual: f64, total: f64| std(residual) / (settings.steps as f64).sqrt() / total;
+    let (loss, residual, total, pace) = match *spread {
+        None => {
+            let (shares, weights, total) = weighing(settings.objective, priors, prepared.total);
+            // A softmax's residuals have a norm of at most √2; weights are at most 1.
+            let residual = if priors.len() == 2 { RESIDUAL_BOUND } else { std::f64::consts::SQRT_2 };
+            let pace = Pace::of(noise(residual, total), total, width, &shares, facts);
+            (Loss::Classes { offsets: logits(&shares), weights }, residual, total, pace)
+        }
+        Some(spread) => {
+            let total = prepared.total;
+            let bound = Spread::bound(noise(1.0, total) * (width as f64).sqrt());
+            let pace = Pace::of_number(noise(bound, total), total, width, facts);
+            (Loss::Number { spread, bound }, bound, total, pace)
+        }
+    };
     let bound = residual * scales.row_bound;
     let grid = Grid::for_values(bound, rows.len());
-    let descent = Descent { n_outputs, width, scales, offsets: logits(&shares), class_weights, grid };
+    let std = std(residual);
+    let descent = Descent { width, scales, loss, grid };
+    let Pace { rate, momentum, ridge } = pace;
 
-    let std = settings.gradients.get() * bound * settings.records_per_unit as f64;
-    let Pace { rate, momentum, ridge } =
-        Pace::of(std / (settings.steps as f64).sqrt() / total, total, width, &shares, facts);
-
-    let size = n_outputs * width;
+    let size = descent.loss.offsets().len() * width;
     let mut state = State::begin(saved, size, settings.steps)?;
     while state.step < settings.steps {
         let ahead: Vec<f64> =
@@ -191,13 +269,14 @@ pub(crate) fn descend<E: From<LinearError>>(
         .map(|row| row.iter().zip(&scales.factors).map(|(sum, factor)| sum / averaged as f64 * factor).collect())
         .collect();
     // The shares of the classes in the population, whatever they were in the loss.
-    Ok(Linear { weights, intercepts: logits(priors), priors: priors.clone() })
+    let intercepts = if spread.is_some() { vec![0.0] } else { logits(priors) };
+    Ok(descent.loss.linear(weights, intercepts, priors))
 }
 
 impl Descent<'_> {
     /// The sum of all records' bounded gradients, in steps of the grid.
     fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> Result<Vec<f64>> {
-        let scratch = || Scratch { scaled: Vec::new(), residuals: vec![0.0; self.n_outputs] };
+        let scratch = || Scratch { scaled: Vec::new(), residuals: vec![0.0; self.loss.offsets().len()] };
         sum_rows(rows, parameters.len(), scratch, |scratch, _, row, sum| self.add(row, parameters, scratch, sum))
     }
 
@@ -210,10 +289,9 @@ impl Descent<'_> {
         for (output, residual) in scratch.residuals.iter_mut().enumerate() {
             let weights = &weights[output * self.width..(output + 1) * self.width];
             let products = row.columns.iter().zip(&scratch.scaled).map(|(&j, value)| weights[j as usize] * value);
-            *residual = self.offsets[output] + products.sum::<f64>();
+            *residual = self.loss.offsets()[output] + products.sum::<f64>();
         }
-        residuals(&mut scratch.residuals, row.label);
-        let weight = f64::from(row.weight) * self.class_weights.get(row.label).copied().unwrap_or(1.0);
+        let weight = f64::from(row.weight) * self.loss.residuals(&mut scratch.residuals, row);
         for (residual, sum) in scratch.residuals.iter().zip(sum.chunks_exact_mut(self.width)) {
             let scale = residual * weight * shorten * (1.0 - MARGIN);
             if scale.is_finite() {
@@ -287,6 +365,30 @@ mod tests {
         let mut residual = [-f64::ln(3.0)];
         residuals(&mut residual, 1);
         assert!((residual[0] + 0.5).abs() < 1e-15, "{residual:?}");
+    }
+
+    /// What a record adds to a gradient of a number's loss has at most its bound as its norm, whatever
+    /// the weights, its row and its target.
+    #[test]
+    fn a_number_adds_its_bound_at_most() {
+        let scales = Scales { factors: vec![3.0, 1e4, 1.0], row_bound: 1.5 };
+        let (spread, bound) = (Spread { mean: 0.2, deviation: 0.01 }, 1.7);
+        let most = bound * scales.row_bound;
+        let grid = Grid::for_values(most, 1_000);
+        let loss = Loss::Number { spread, bound };
+        let descent = Descent { width: 3, scales: &scales, loss, grid };
+        for weights in [[0.0; 3], [1.0, -2.0, 9.0], [1e300, -1e300, 1e300], [f64::NAN; 3]] {
+            for target in [-1.0, 0.2, 1.0] {
+                for values in [[0.1_f32, 0.0, 0.5], [-1.0, 1.0, 1.0], [0.0, 1e-3, 0.5]] {
+                    let row = SparseRow { columns: &[0, 1, 2], values: &values, label: 0, target, weight: 1.0 };
+                    let mut scratch = Scratch { scaled: Vec::new(), residuals: vec![0.0] };
+                    let mut sum = [0.0; 3];
+                    descent.add(row, &weights, &mut scratch, &mut sum);
+                    let norm = sum.iter().map(|steps| (steps * grid.step()).powi(2)).sum::<f64>().sqrt();
+                    assert!(norm <= most, "{weights:?} {target} {values:?}: {norm}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod scales;
 mod search;
 mod settings;
 mod solver;
+mod spread;
 
 /// The version whose ledgers, budgets and noise multipliers this crate takes.
 pub use dp_accounting;
@@ -44,7 +45,8 @@ pub use rows::{BLOCK, RowSource, SparseBlock, SparseRow, unit_rows};
 pub use scales::{FeatureFacts, Scales};
 pub use search::Trial;
 pub use settings::{Objective, Settings, Streams};
-pub use solver::{Prepared, Priors, class_priors, prepare, steps_for, train};
+pub use solver::{Prepared, Priors, class_priors, number_priors, prepare, steps_for, train};
+pub use spread::Spread;
 
 /// A page of the book, whose examples are tests of this crate.
 #[cfg(doctest)]

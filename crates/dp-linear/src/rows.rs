@@ -7,7 +7,7 @@ use dp_engine::collective::{Alone, Collective};
 /// Records that are read together.
 pub const BLOCK: usize = 4_096;
 
-/// Some records: the features that are not 0, and the class of each.
+/// Some records: the features that are not 0, and the class or the number of each.
 #[derive(Clone, Default)]
 pub struct SparseBlock {
     /// Where each row begins; one more at the end.
@@ -15,6 +15,7 @@ pub struct SparseBlock {
     columns: Vec<u32>,
     values: Vec<f32>,
     labels: Vec<u32>,
+    targets: Vec<f32>,
     weights: Vec<f32>,
 }
 
@@ -34,6 +35,7 @@ impl SparseBlock {
         self.columns.clear();
         self.values.clear();
         self.labels.clear();
+        self.targets.clear();
         self.weights.clear();
     }
 
@@ -41,6 +43,16 @@ impl SparseBlock {
     /// one: it counts nowhere. A weight outside `[0, 1]` is set to the nearer end, and one that is no
     /// number to 0.
     pub fn push_row(&mut self, label: u32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
+        self.push(label, 0.0, weight, features);
+    }
+
+    /// Appends a row with a number to predict, in place of a class. A number outside `[-1, 1]` is set to
+    /// the nearer end, and what is none to 0.
+    pub fn push_number(&mut self, target: f32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
+        self.push(0, if target.is_nan() { 0.0 } else { target.clamp(-1.0, 1.0) }, weight, features);
+    }
+
+    fn push(&mut self, label: u32, target: f32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
         if self.starts.is_empty() {
             self.starts.push(0);
         }
@@ -52,6 +64,7 @@ impl SparseBlock {
         });
         self.starts.push(self.columns.len());
         self.labels.push(label);
+        self.targets.push(target);
         self.weights.push(if weight.is_nan() { 0.0 } else { weight.clamp(0.0, 1.0) });
     }
 
@@ -70,6 +83,7 @@ impl SparseBlock {
             columns: &self.columns[range.clone()],
             values: &self.values[range],
             label: self.labels[index] as usize,
+            target: self.targets[index],
             weight: self.weights[index],
         }
     }
@@ -82,13 +96,15 @@ pub struct SparseRow<'a> {
     pub columns: &'a [u32],
     /// Their values.
     pub values: &'a [f32],
-    /// The class.
+    /// The class; 0 where a number is predicted.
     pub label: usize,
+    /// The number, from -1 to 1; 0 where a class is predicted.
+    pub target: f32,
     /// Its part in every sum, from 0 to 1.
     pub weight: f32,
 }
 
-/// Without the values and the class, which are private.
+/// Without the values, the class and the number, which are private.
 impl std::fmt::Debug for SparseRow<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SparseRow").finish_non_exhaustive()

@@ -22,7 +22,7 @@ pub enum Objective {
 /// Noise of every release and what follows from public numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Noise of the class counts.
+    /// Noise of the class counts, or of the moments of a number.
     pub counts: NoiseMultiplier,
     /// Noise of the mean squares.
     pub squares: NoiseMultiplier,

@@ -1,7 +1,8 @@
-//! Private logistic and softmax regression on sparse rows, by few steps over all records.
+//! Private logistic, softmax and least-squares regression on sparse rows, by few steps over all records.
 //!
 //! 1. *Class counts* with noise: the intercepts start at the logarithms of the classes' shares, so
-//!    that no step is spent on learning which class is rare.
+//!    that no step is spent on learning which class is rare. Of a number [its mean and
+//!    spread](crate::Spread) are released in their place.
 //! 2. *Mean squares* of all features with noise: each feature is scaled to mean square 1. A common
 //!    value and a rare one then learn at their own speeds, and each has noise in proportion to how
 //!    often it occurs.
@@ -32,16 +33,26 @@ use crate::linear::Linear;
 use crate::rows::RowSource;
 use crate::scales::{FeatureFacts, Scales};
 use crate::settings::{Settings, Streams};
+use crate::spread::Spread;
 
-/// Shares of the classes, and the weight of all records.
+/// What is known of the label before its first gradient, and the weight of all records.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Priors {
-    /// Shares of the classes.
+    /// Shares of the classes; none of a number.
     pub priors: Vec<f64>,
+    /// Mean and spread of a number; `None` of classes.
+    pub spread: Option<Spread>,
     /// Weight of all records together: their number, which is public, or released with the class
     /// counts.
     pub total: f64,
+}
+
+impl Priors {
+    /// What is known of classes with these shares, and of records of this weight.
+    pub fn of_classes(priors: Vec<f64>, total: f64) -> Self {
+        Self { priors, spread: None, total }
+    }
 }
 
 /// Releases class counts, of which several records may belong to one unit of privacy: with weights
@@ -72,7 +83,21 @@ pub fn class_priors(
         ClassCounts::of(counts, grid, noise_multiplier, records_per_unit, &mut streams.stream("class counts", 0));
     let n = rows.len() as f64;
     let total = if is_weighted { counts.at_least_noise().iter().sum::<f64>().min(n) } else { n };
-    Ok(Priors { priors: counts.priors(), total })
+    Ok(Priors { priors: counts.priors(), spread: None, total })
+}
+
+/// The same of a number: releases where its values are ([`Spread::fit`]).
+///
+/// # Errors
+/// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
+pub fn number_priors(
+    rows: &impl RowSource,
+    noise_multiplier: NoiseMultiplier,
+    records_per_unit: u64,
+    streams: &impl Streams,
+) -> Result<Priors> {
+    let (spread, total) = Spread::fit(rows, noise_multiplier, records_per_unit, streams)?;
+    Ok(Priors { priors: Vec::new(), spread: Some(spread), total })
 }
 
 /// Trains a model on what was released first; `progress` is called after every step with the state
@@ -96,8 +121,10 @@ pub fn train<E: From<LinearError>>(
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// Shares of the classes.
+    /// Shares of the classes; none of a number.
     pub priors: Vec<f64>,
+    /// Mean and spread of a number; `None` of classes.
+    pub spread: Option<Spread>,
     /// Weight of all records together: their number, which is public, or released with the class
     /// counts.
     pub total: f64,
@@ -105,7 +132,7 @@ pub struct Prepared {
     pub scales: Scales,
 }
 
-/// Releases class counts and mean squares.
+/// Releases class counts, or without classes the moments of a number, and mean squares.
 ///
 /// # Errors
 /// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
@@ -116,10 +143,14 @@ pub fn prepare(
     settings: &Settings,
     streams: &impl Streams,
 ) -> Result<Prepared> {
-    let Priors { priors, total } = class_priors(rows, n_classes, settings.counts, settings.records_per_unit, streams)?;
+    let (noise, units) = (settings.counts, settings.records_per_unit);
+    let Priors { priors, spread, total } = match n_classes {
+        0 => number_priors(rows, noise, units, streams)?,
+        n_classes => class_priors(rows, n_classes, noise, units, streams)?,
+    };
     let units = settings.records_per_unit as f64;
     let scales = Scales::fit(rows, total, facts, settings.squares, units, &mut streams.stream("feature squares", 0))?;
-    Ok(Prepared { priors, total, scales })
+    Ok(Prepared { priors, spread, total, scales })
 }
 
 /// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss

@@ -27,7 +27,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let job = Column::Category { values: vec!["clerk".into(), "nurse".into()], other: true, missing: false };
     let schema = Schema {
         columns: vec![("age".into(), age), ("job".into(), job)],
-        label: Label { column: "ill".into(), classes: vec!["no".into(), "yes".into()] },
+        label: Label::of_classes("ill", vec!["no".into(), "yes".into()]),
         groups: Vec::new(),
         group_as_input: false,
         unit: None,

@@ -17,11 +17,13 @@ pub(crate) enum Code {
     Index(u16),
 }
 
-/// Offsets in the bytes of a row: label, group, unit and weight if there are any, then the inputs.
+/// Offsets in the bytes of a row: label, group, unit, weight and a number to predict if there are any,
+/// then the inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Layout {
     unit: Option<usize>,
     weight: Option<usize>,
+    target: Option<usize>,
     inputs: Vec<InputSlot>,
     stride: usize,
 }
@@ -49,7 +51,12 @@ const LABEL: Range<usize> = 0..2;
 const GROUP: Range<usize> = 2..4;
 
 impl Layout {
-    pub(crate) fn new(has_unit: bool, has_weight: bool, widths: impl IntoIterator<Item = Width>) -> Self {
+    pub(crate) fn new(
+        has_unit: bool,
+        has_weight: bool,
+        has_target: bool,
+        widths: impl IntoIterator<Item = Width>,
+    ) -> Self {
         let mut stride = GROUP.end;
         let mut take = |bytes| {
             stride += bytes;
@@ -57,6 +64,7 @@ impl Layout {
         };
         let unit = has_unit.then(|| take(8));
         let weight = has_weight.then(|| take(4));
+        let target = has_target.then(|| take(4));
         let inputs = widths
             .into_iter()
             .map(|width| {
@@ -69,7 +77,7 @@ impl Layout {
                 InputSlot { at: take(bytes), width }
             })
             .collect();
-        Self { unit, weight, inputs, stride }
+        Self { unit, weight, target, inputs, stride }
     }
 
     /// Bytes of a row.
@@ -92,6 +100,11 @@ impl Layout {
     /// From 0 to 1; 1 where records have no weights.
     pub(crate) fn weight(&self, row: &[u8]) -> f32 {
         self.weight.map_or(1.0, |at| f32::from_le_bytes(bytes(row, at)))
+    }
+
+    /// From -1 to 1; 0 where classes are predicted.
+    pub(crate) fn target(&self, row: &[u8]) -> f32 {
+        self.target.map_or(0.0, |at| f32::from_le_bytes(bytes(row, at)))
     }
 
     pub(crate) fn input(&self, row: &[u8], input: usize) -> Code {
@@ -153,6 +166,12 @@ impl Layout {
         }
     }
 
+    pub(crate) fn set_target(&self, row: &mut [u8], target: f32) {
+        if let Some(at) = self.target {
+            row[at..at + 4].copy_from_slice(&target.to_le_bytes());
+        }
+    }
+
     pub(crate) fn set_input(&self, row: &mut [u8], input: usize, code: Code) {
         let InputSlot { at, width } = self.inputs[input];
         match (width, code) {
@@ -178,20 +197,21 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let layout = Layout::new(true, true, [Width::Byte, Width::Single, Width::Two, Width::Single]);
-        assert_eq!(layout.stride(), 4 + 8 + 4 + 1 + 4 + 2 + 4);
+        let layout = Layout::new(true, true, true, [Width::Byte, Width::Single, Width::Two, Width::Single]);
+        assert_eq!(layout.stride(), 4 + 8 + 4 + 4 + 1 + 4 + 2 + 4);
         let mut row = vec![0; layout.stride()];
         let codes = [Code::Index(255), Code::Position(Some(3.5)), Code::Index(700), Code::Position(None)];
         Layout::set_label(&mut row, 3);
         Layout::set_group(&mut row, 9);
         layout.set_unit(&mut row, 1 << 60);
         layout.set_weight(&mut row, 0.25);
+        layout.set_target(&mut row, -0.5);
         for (input, code) in codes.into_iter().enumerate() {
             layout.set_input(&mut row, input, code);
         }
         assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (3, 9, Some(1 << 60)));
         assert_eq!([0, 1, 2, 3].map(|input| layout.input(&row, input)), codes);
-        assert_eq!(layout.weight(&row), 0.25);
+        assert_eq!((layout.weight(&row), layout.target(&row)), (0.25, -0.5));
         Layout::blank(&mut row);
         assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (BLANK, 0, Some(0)));
         assert_eq!(layout.input(&row, 0), Code::Index(0));
@@ -199,12 +219,12 @@ mod tests {
 
     #[test]
     fn a_vector_is_read_as_it_was_written() {
-        let layout = Layout::new(false, false, [Width::Byte, Width::Vector(3), Width::Byte]);
+        let layout = Layout::new(false, false, false, [Width::Byte, Width::Vector(3), Width::Byte]);
         assert_eq!(layout.stride(), 4 + 1 + 12 + 1);
         let mut row = vec![0; layout.stride()];
         layout.set_input(&mut row, 2, Code::Index(7));
         layout.set_weight(&mut row, 0.5);
-        assert_eq!(layout.weight(&row), 1.0);
+        assert_eq!((layout.weight(&row), layout.target(&row)), (1.0, 0.0));
         let read = |row: &[u8]| layout.vector(row, 1).map(Iterator::collect::<Vec<f32>>);
         layout.set_vector(&mut row, 1, Some(&[0.5, -1.0, 0.0]));
         assert_eq!(read(&row), Some(vec![0.5, -1.0, 0.0]));

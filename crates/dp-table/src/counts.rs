@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{TableError, printable};
-use crate::schema::{Column, GroupValues, Schema, Weight};
+use crate::schema::{Column, GroupValues, Label, NumberLabel, Schema, Weight};
 use crate::vector::VectorBound;
 
 /// Rows that are reported with their reason.
@@ -27,6 +27,9 @@ pub struct TableCounts {
     /// Of the column of weights, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<ColumnCounts>,
+    /// Of the label, if it is a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<ColumnCounts>,
 }
 
 /// Counts of one column over the rows that fit.
@@ -61,6 +64,7 @@ pub(crate) struct RowOutcome {
     pub(crate) inputs: Vec<ReadOutcome>,
     pub(crate) groups: Vec<ReadOutcome>,
     pub(crate) weight: ReadOutcome,
+    pub(crate) label: ReadOutcome,
 }
 
 impl TableCounts {
@@ -76,14 +80,25 @@ impl TableCounts {
         Self { weight: weight.map(tally), ..self }
     }
 
+    /// With counts of a label that is a number.
+    pub(crate) fn with_label(self, label: &Label) -> Self {
+        let tally = || ColumnCounts { column: label.column.clone(), ..ColumnCounts::default() };
+        Self { label: label.number.as_ref().map(|_| tally()), ..self }
+    }
+
+    /// The counts of every column.
+    fn tallies(&mut self) -> impl Iterator<Item = &mut ColumnCounts> {
+        self.columns.iter_mut().chain(&mut self.groups).chain(&mut self.weight).chain(&mut self.label)
+    }
+
     /// Adds the counts of rows that come after these.
     pub(crate) fn add(&mut self, later: &Self) {
         self.rows += later.rows;
         self.dropped += later.dropped;
         let room = EXAMPLES - self.examples.len();
         self.examples.extend(later.examples.iter().take(room).cloned());
-        let later = later.columns.iter().chain(&later.groups).chain(&later.weight);
-        for (column, later) in self.columns.iter_mut().chain(&mut self.groups).chain(&mut self.weight).zip(later) {
+        let later = later.columns.iter().chain(&later.groups).chain(&later.weight).chain(&later.label);
+        for (column, later) in self.tallies().zip(later) {
             column.clamped += later.clamped;
             column.missing += later.missing;
             column.other += later.other;
@@ -92,10 +107,11 @@ impl TableCounts {
     }
 
     /// Counts a row that fits.
-    pub(crate) fn accept(&mut self, RowOutcome { inputs, groups, weight }: &RowOutcome) {
+    pub(crate) fn accept(&mut self, RowOutcome { inputs, groups, weight, label }: &RowOutcome) {
         self.rows += 1;
         let of_groups = self.groups.iter_mut().zip(groups);
         let tallies = self.columns.iter_mut().zip(inputs).chain(of_groups).chain(self.weight.iter_mut().zip([weight]));
+        let tallies = tallies.chain(self.label.iter_mut().zip([label]));
         for (tally, met) in tallies {
             match met {
                 ReadOutcome::Declared => {}
@@ -114,13 +130,7 @@ impl TableCounts {
             self.examples.push(reason.to_string());
         }
         let column = reason.column();
-        if let Some(tally) = self
-            .columns
-            .iter_mut()
-            .chain(&mut self.groups)
-            .chain(&mut self.weight)
-            .find(|tally| Some(&*tally.column) == column)
-        {
+        if let Some(tally) = self.tallies().find(|tally| Some(&*tally.column) == column) {
             tally.refused += 1;
         }
     }
@@ -164,6 +174,14 @@ impl TableCounts {
             if tally.clamped > 0 {
                 let (of, name) = (self.of(tally.clamped, tally), printable(&tally.column));
                 remarks.push(format!("weight {name}: {of} beyond {high}, taken as {high}"));
+            }
+        }
+        if let (Some(tally), Some(number)) = (&self.label, &schema.label.number) {
+            self.remark("label", tally, false, &mut remarks);
+            if tally.clamped > 0 {
+                let (of, name) = (self.of(tally.clamped, tally), printable(&tally.column));
+                let NumberLabel { low, high, .. } = number;
+                remarks.push(format!("label {name}: {of} beyond [{low}, {high}], taken as the nearer end"));
             }
         }
         if let Some(first) = self.examples.first() {

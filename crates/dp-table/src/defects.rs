@@ -32,7 +32,7 @@ fn schema(has_unit: bool, bad_rows: BadRows) -> Schema {
     }
     Schema {
         columns,
-        label: Label { column: "ill".into(), classes: texts(&["no", "yes"]) },
+        label: Label::of_classes("ill", texts(&["no", "yes"])),
         groups: Vec::new(),
         group_as_input: false,
         unit: has_unit.then(|| "patient".into()),

@@ -287,6 +287,12 @@ impl EncodedTable {
         }
     }
 
+    /// The number to predict, by its place in its declared range: from -1 to 1. 0 of a dropped row, and
+    /// where classes are predicted.
+    pub fn target(&self, row: usize) -> f32 {
+        self.encoding.layout().target(self.codes(row))
+    }
+
     /// The row's group, as a position in [`Encoding::groups`].
     pub fn group(&self, row: usize) -> u32 {
         u32::from(Layout::group(self.codes(row)))

@@ -11,7 +11,7 @@ use crate::group::Group;
 use crate::inputs::Input;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
-use crate::parse::{self, Classes, Groups};
+use crate::parse::{self, Groups, Target};
 use crate::reader::TableRow;
 use crate::schema::{Column, Schema, Weight};
 
@@ -41,7 +41,7 @@ pub struct Encoding {
     blocks: Vec<FeatureBlock>,
     /// Inputs in the order of the schema, each with its name and the position of its first block.
     inputs: Vec<(String, Input, usize)>,
-    classes: Classes,
+    target: Target,
     markers: Markers,
     group_columns: Vec<Groups>,
     groups: Vec<Group>,
@@ -74,18 +74,18 @@ impl Encoding {
             inputs.push((name.clone(), input, first));
         }
         blocks.push(FeatureBlock { column: String::new(), features: width..width + 1, kind: BlockKind::Constant });
-        let classes = Classes::new(&schema.label, &markers)?;
+        let target = Target::new(&schema.label, &markers)?;
         let group_columns =
             schema.groups.iter().map(|group| Groups::new(group, &markers)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             groups: intersections(schema, &group_columns)?,
-            layout: Layout::new(schema.unit.is_some(), schema.weight.is_some(), widths),
+            layout: Layout::new(schema.unit.is_some(), schema.weight.is_some(), schema.label.number.is_some(), widths),
             width: width + 1,
             scale: ((1.0 - ROUNDING) / (square + 1.0_f64).sqrt()) as f32,
             schema: schema.clone(),
             blocks,
             inputs,
-            classes,
+            target,
             markers,
             group_columns,
         })
@@ -206,7 +206,9 @@ impl Encoding {
 
     pub(crate) fn counts(&self) -> TableCounts {
         let groups = self.schema.groups.iter().map(|group| &*group.column);
-        TableCounts::new(self.schema.inputs(), groups).with_weight(self.schema.weight.as_ref())
+        TableCounts::new(self.schema.inputs(), groups)
+            .with_weight(self.schema.weight.as_ref())
+            .with_label(&self.schema.label)
     }
 
     /// Writes the codes of a row.
@@ -223,13 +225,14 @@ impl Encoding {
             self.layout.set_unit(out, unit);
         }
         let label = row.field(binding.label);
-        let class = self.classes.code(at, &schema.label.column, label, self.is_missing(label))?;
+        let label = self.target.read(at, &schema.label.column, label, self.is_missing(label))?;
         let (group, groups) = self.group_of(row, &binding.groups)?;
         let weight = self.store_weight(row, binding, out)?;
         let inputs = self.store_inputs(row, &binding.inputs, out)?;
-        Layout::set_label(out, class);
+        Layout::set_label(out, label.class);
         Layout::set_group(out, group as u16);
-        Ok(RowOutcome { inputs, groups, weight })
+        self.layout.set_target(out, label.place);
+        Ok(RowOutcome { inputs, groups, weight, label: label.outcome })
     }
 
     fn store_weight(&self, row: &TableRow, binding: &Binding, out: &mut [u8]) -> Result<ReadOutcome, TableError> {
@@ -409,7 +412,12 @@ impl RowEncoder<'_> {
         }
         let found = self.encoding.group_of(row, &self.groups).and_then(|(group, groups)| {
             let inputs = self.encoding.store_inputs(row, &self.inputs, &mut self.row)?;
-            self.counts.accept(&RowOutcome { inputs, groups, weight: ReadOutcome::Declared });
+            self.counts.accept(&RowOutcome {
+                inputs,
+                groups,
+                weight: ReadOutcome::Declared,
+                label: ReadOutcome::Declared,
+            });
             Ok(group)
         });
         let group = found.inspect_err(|error| self.counts.refuse(error))?;

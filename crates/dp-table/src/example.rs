@@ -98,7 +98,7 @@ impl Example {
         let values = GROUPS.map(|(name, _)| name.to_owned()).to_vec();
         Schema {
             columns,
-            label: Label { column: LABEL.into(), classes: vec!["no".into(), "yes".into()] },
+            label: Label::of_classes(LABEL, vec!["no".into(), "yes".into()]),
             groups: vec![GroupColumn {
                 column: GROUP.into(),
                 groups: GroupValues::Values { values, other: false, missing: false },

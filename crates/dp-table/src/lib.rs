@@ -69,7 +69,7 @@ pub use peers::{Gather, Peers};
 pub use reader::{StoredAs, TableReader, TableRow};
 pub use row_index::RowIndex;
 pub use rows_digest::{RowHasher, RowsDigest};
-pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema, Weight};
+pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, NumberLabel, Schema, Weight};
 pub use text_encoding::TextEncoding;
 pub use value::{Decimal, Value};
 pub use vector::VectorBound;

@@ -9,7 +9,7 @@ use crate::group::Level;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
 use crate::reader::TableRow;
-use crate::schema::{GroupColumn, GroupValues, Label};
+use crate::schema::{GroupColumn, GroupValues, Label, NumberLabel};
 use crate::value::Value;
 use crate::value_list::ValueList;
 
@@ -93,28 +93,73 @@ fn listed(values: &[String]) -> String {
 
 /// How the label is read.
 #[derive(Debug, Clone)]
-pub(crate) struct Classes(Categories);
+pub(crate) enum Target {
+    Classes(Categories),
+    Number(NumberLabel),
+}
 
-impl Classes {
+/// A label that was read.
+pub(crate) struct ReadLabel {
+    /// The position of the class; 0 of a number.
+    pub(crate) class: u16,
+    /// A number's place in its range, from -1 to 1; 0 of a class.
+    pub(crate) place: f32,
+    pub(crate) outcome: ReadOutcome,
+}
+
+impl Target {
     /// # Errors
     /// [`TableError::Schema`].
     pub(crate) fn new(label: &Label, markers: &Markers) -> Result<Self, TableError> {
+        let refuse = |reason: String| Err(TableError::Schema { column: label.column.clone(), reason });
+        if let Some(number) = &label.number {
+            if !label.classes.is_empty() {
+                return refuse("a label has classes or is a number, not both".into());
+            }
+            let (low, high) = (number.low, number.high);
+            if !(low < high && (high - low).is_finite()) {
+                return refuse(format!("bounds {low} and {high}: expected finite numbers, the lower first"));
+            }
+            number.format.check(&label.column)?;
+            return Ok(Self::Number(number.clone()));
+        }
         if label.classes.len() < 2 {
-            let reason = format!("classes = {}: expected at least 2", label.classes.len());
-            return Err(TableError::Schema { column: label.column.clone(), reason });
+            return refuse(format!("classes = {}: expected at least 2", label.classes.len()));
         }
         if label.classes.iter().any(String::is_empty) {
-            let reason = "a class has an empty name, which stands for no answer".into();
-            return Err(TableError::Schema { column: label.column.clone(), reason });
+            return refuse("a class has an empty name, which stands for no answer".into());
         }
-        Categories::new(&label.column, &label.classes, false, false, markers).map(Self)
+        Categories::new(&label.column, &label.classes, false, false, markers).map(Self::Classes)
     }
 
-    pub(crate) fn code(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<u16, TableError> {
-        self.0.find(at, column, text, is_missing).map(|(code, _)| code).map_err(|error| match error {
-            TableError::MissingValue { .. } => at.missing_label(column),
-            error => error,
-        })
+    pub(crate) fn read(
+        &self,
+        at: Position<'_>,
+        column: &str,
+        text: &str,
+        is_missing: bool,
+    ) -> Result<ReadLabel, TableError> {
+        match self {
+            Self::Classes(classes) => match classes.find(at, column, text, is_missing) {
+                Ok((class, outcome)) => Ok(ReadLabel { class, place: 0.0, outcome }),
+                Err(TableError::MissingValue { .. }) => Err(at.missing_label(column)),
+                Err(error) => Err(error),
+            },
+            Self::Number(_) if is_missing => Err(at.missing_label(column)),
+            Self::Number(number) => {
+                let value = number.format.parse(text).ok_or_else(|| {
+                    if number.format.is_plain() {
+                        at.not_a_number(column, text)
+                    } else {
+                        at.not_in_format(column, text, &number.format)
+                    }
+                })?;
+                let is_beyond = !(number.low..=number.high).contains(&value);
+                let outcome = if is_beyond { ReadOutcome::Clamped } else { ReadOutcome::Declared };
+                let place = (value.clamp(number.low, number.high) - number.middle()) / number.half();
+                Ok(ReadLabel { class: 0, place: place.clamp(-1.0, 1.0) as f32, outcome })
+            }
+        }
     }
 }
 

@@ -131,14 +131,55 @@ pub struct Weight {
     pub high: f64,
 }
 
-/// The column to predict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The column to predict: classes or a number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Label {
     /// Its name.
     pub column: String,
-    /// Its values in order; of two, the last is the positive one.
+    /// Its values in order; of two, the last is the positive one. None of a number.
     pub classes: Vec<String>,
+    /// The range, if it is a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<NumberLabel>,
+}
+
+/// A label that is a number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NumberLabel {
+    /// Lower bound. Smaller values are set to it, and counted.
+    pub low: f64,
+    /// Upper bound. Larger values are set to it, and counted.
+    pub high: f64,
+    /// How it is written.
+    #[serde(default, skip_serializing_if = "NumberFormat::is_plain")]
+    pub format: NumberFormat,
+}
+
+impl NumberLabel {
+    /// The middle of the range.
+    pub fn middle(&self) -> f64 {
+        self.low + self.half()
+    }
+
+    /// Half of the width of the range.
+    pub fn half(&self) -> f64 {
+        0.5 * (self.high - self.low)
+    }
+}
+
+impl Label {
+    /// A label of classes.
+    pub fn of_classes(column: impl Into<String>, classes: Vec<String>) -> Self {
+        Self { column: column.into(), classes, number: None }
+    }
+
+    /// A label that is a plainly written number in this range.
+    pub fn of_number(column: impl Into<String>, low: f64, high: f64) -> Self {
+        let number = NumberLabel { low, high, format: NumberFormat::default() };
+        Self { column: column.into(), classes: Vec::new(), number: Some(number) }
+    }
 }
 
 /// A column whose values are groups.

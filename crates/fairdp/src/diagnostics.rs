@@ -8,6 +8,7 @@ use fair_metrics::{log_loss, roc_auc};
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::numbers::{NumberAnswers, NumberDiagnostics};
 
 /// `private/diagnostics.json`. Computed from the records without noise: **not private**.
 #[derive(Debug, Clone, Serialize)]
@@ -29,6 +30,12 @@ pub struct Diagnostics {
     pub log_loss: Option<f64>,
     /// Figures by group.
     pub by_group: BTreeMap<String, GroupDiagnostics>,
+    /// Errors of predicted numbers; then the figures of classes are empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<NumberDiagnostics>,
+    /// The same by group.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers_by_group: BTreeMap<String, NumberDiagnostics>,
     /// Counts of the training table.
     pub table: TableCounts,
     /// Counts of a separate test table.
@@ -111,6 +118,31 @@ pub(crate) struct RecordCounts {
 }
 
 impl Diagnostics {
+    pub(crate) fn of_numbers(
+        answers: &NumberAnswers,
+        records: RecordCounts,
+        groups: &[Group],
+        table: TableCounts,
+    ) -> Self {
+        let of_group = |(place, group): (u32, &Group)| (group.to_string(), answers.exact(|other| other == place));
+        Self {
+            training_records: records.training,
+            test_records: records.test,
+            measured_on: if records.has_test { "test" } else { "training" },
+            accuracy: None,
+            auc: None,
+            balanced_accuracy: None,
+            log_loss: None,
+            by_group: BTreeMap::new(),
+            numbers: Some(answers.exact(|_| true)),
+            numbers_by_group: (0..).zip(groups).map(of_group).collect(),
+            table,
+            test_table: None,
+            remarks: Vec::new(),
+            reference: None,
+        }
+    }
+
     pub(crate) fn of(
         answers: &Answers,
         records: RecordCounts,
@@ -141,6 +173,8 @@ impl Diagnostics {
             balanced_accuracy: overall.balanced_accuracy,
             log_loss: if is_binary { log_loss(&positive, &answers.scores)?.value } else { None },
             by_group,
+            numbers: None,
+            numbers_by_group: BTreeMap::new(),
             table,
             test_table: None,
             remarks: Vec::new(),

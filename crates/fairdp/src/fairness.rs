@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::group_scores::{CalibrationRange, GroupScores};
+use crate::numbers::NumberReport;
 use crate::price::{Price, PricePoint};
 use crate::thresholds::Thresholds;
 
@@ -203,6 +204,9 @@ pub struct FairnessReport {
     /// Accuracy over the gap of equalised odds, by the loss that is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub price_curve: Vec<PricePoint>,
+    /// Errors of predicted numbers; then there are no classes and none of their figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<NumberReport>,
 }
 
 /// The groups of one of several columns, each with all records of its intersections.
@@ -246,7 +250,13 @@ impl FairnessReport {
             price_list: Vec::new(),
             price_list_of_one_threshold: Vec::new(),
             price_curve: Vec::new(),
+            numbers: None,
         }
+    }
+
+    /// Of a model that predicts numbers; `noise_std` is that of the number of records.
+    pub(crate) fn of_numbers(numbers: NumberReport, noise_std: f64) -> Self {
+        Self { measured: true, noise_std, numbers: Some(numbers), ..Self::unmeasured(&[]) }
     }
 
     pub(crate) fn of(counts: &NoisyCounts, groups: &[Group], classes: &[String]) -> Result<Self> {
@@ -288,6 +298,7 @@ impl FairnessReport {
             price_list: Vec::new(),
             price_list_of_one_threshold: Vec::new(),
             price_curve: Vec::new(),
+            numbers: None,
         }
     }
 

@@ -19,6 +19,7 @@ mod input;
 mod key;
 mod methods;
 mod model;
+mod numbers;
 mod onnx;
 mod output;
 mod output_format;
@@ -46,6 +47,7 @@ mod verify;
 
 pub use dp_train::{DeviceName, ranks};
 pub use fair_decisions;
+pub use fair_metrics::noisy::NoisyNumber;
 
 pub use account::{Account, Attacks, Release};
 pub use config::EpsilonChoice;
@@ -61,6 +63,7 @@ pub use group_scores::CalibrationRange;
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{FittedModel, Layer};
+pub use numbers::{NumberDiagnostics, NumberFigures, NumberReport, figure_in_words};
 pub use planned::Planned;
 pub use post_processing::{with_fairness, write_with_fairness};
 pub use predict::{PredictOptions, Predicted, predict, predict_to};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dp_linear::{Linear, sigmoid, softmax};
-use dp_table::{Encoding, Schema};
+use dp_table::{Encoding, NumberLabel, Schema};
 use fair_decisions::Mode;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -48,6 +48,19 @@ impl Layer {
         }
     }
 
+    /// The same in units of a number, of one whose answers are places in its range, from -1 to 1.
+    pub(crate) fn in_range(mut self, number: &NumberLabel) -> Self {
+        let half = number.half();
+        let scaled = |value: f32| (f64::from(value) * half) as f32;
+        for weight in &mut self.weights {
+            *weight = scaled(*weight);
+        }
+        for bias in &mut self.biases {
+            *bias = (number.middle() + f64::from(*bias) * half) as f32;
+        }
+        self
+    }
+
     fn n_inputs(&self) -> usize {
         self.weights.len() / self.biases.len()
     }
@@ -63,7 +76,7 @@ pub(crate) struct Pipeline {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hidden: Vec<usize>,
     pub(crate) schema: Schema,
-    /// Shares of the classes, from noisy counts.
+    /// Shares of the classes, from noisy counts; none of a number.
     pub(crate) priors: Vec<f64>,
     pub(crate) decision: Decision,
     pub(crate) fairness: Mode,
@@ -152,6 +165,9 @@ impl FittedModel {
                 format!("priors: {} numbers, expected one for each of {n_classes} classes", pipeline.priors.len());
             return Err(FairdpError::file(path, problem));
         }
+        if n_classes == 0 && !pipeline.hidden.is_empty() {
+            return Err(FairdpError::file(path, "hidden layers: expected none of a model that predicts a number"));
+        }
         if pipeline.hidden.contains(&0) {
             let problem = format!("hidden layers of {:?}: expected a width of at least 1", pipeline.hidden);
             return Err(FairdpError::file(path, problem));
@@ -162,7 +178,7 @@ impl FittedModel {
         }
         let path = weights_path;
         let file = SafeTensors::deserialize(bytes).map_err(|error| FairdpError::file(path, error))?;
-        let n_outputs = if n_classes == 2 { 1 } else { n_classes };
+        let n_outputs = if n_classes > 2 { n_classes } else { 1 };
         let values = |name: &str, shape: &[usize]| -> Result<Vec<f32>> {
             let tensor = file.tensor(name).map_err(|error| FairdpError::file(path, error))?;
             if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
@@ -227,7 +243,12 @@ impl FittedModel {
         &self.encoding
     }
 
-    /// The classes, in the order of the probabilities.
+    /// The range of the number that it predicts; `None` if it predicts classes.
+    pub fn number(&self) -> Option<&NumberLabel> {
+        self.pipeline.schema.label.number.as_ref()
+    }
+
+    /// The classes, in the order of the probabilities; none of a number.
     pub fn classes(&self) -> &[String] {
         &self.pipeline.schema.label.classes
     }
@@ -241,6 +262,14 @@ impl FittedModel {
     /// Whether decisions depend on the group.
     pub fn needs_groups(&self) -> bool {
         self.pipeline.offsets.len() > 1
+    }
+
+    /// The number that is predicted for a row's features: the additive model's sum, set to the nearer end
+    /// of the declared range where it is beyond it.
+    pub(crate) fn predicted_number(&self, features: impl Iterator<Item = (usize, f32)>, range: &NumberLabel) -> f64 {
+        let layer = &self.layers[0];
+        let sum: f64 = features.map(|(j, value)| f64::from(layer.weights[j]) * f64::from(value)).sum();
+        (sum + f64::from(layer.biases[0])).clamp(range.low, range.high)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "an iterator is handed over, and gone through once per output")]
@@ -320,7 +349,7 @@ mod tests {
         };
         let schema = Schema {
             columns: vec![("x".into(), column)],
-            label: Label { column: "y".into(), classes: vec!["0".into(), "1".into()] },
+            label: Label::of_classes("y", vec!["0".into(), "1".into()]),
             groups: Vec::new(),
             group_as_input: false,
             unit: None,

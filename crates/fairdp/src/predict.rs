@@ -52,9 +52,10 @@ pub struct PredictOptions {
 /// file's ending: `.csv` or `.tsv`, each also with `.gz` or `.zst`, or `.parquet`. Memory does not grow
 /// with the table. Labels are not needed.
 ///
-/// The columns are `row` (from 1), those that are kept, `prediction`, `p_<class>` for every class,
-/// and `reason_1`, `change_1`, … for reasons: a column, and what it adds to the log-odds of the
-/// answer ([`FittedModel::reasons`](crate::FittedModel::reasons)). A Parquet file has what is kept in the type
+/// The columns are `row` (from 1), those that are kept, `prediction`, `p_<class>` for every class (of a
+/// number none: the prediction is a number within its declared range),
+/// and `reason_1`, `change_1`, … for reasons: a column, and what it adds to the number, or to the log-odds of
+/// the answer ([`FittedModel::reasons`](crate::FittedModel::reasons)). A Parquet file has what is kept in the type
 /// of the table: whole numbers, numbers, truth values, else texts.
 ///
 /// A row that does not fit has an empty answer if the model was fitted with `bad_rows = "drop"`.
@@ -123,8 +124,12 @@ fn predict_by(
         let mut predictions = Predictions::new(format, &columns, file)?;
         loop {
             row += 1;
-            let answer = match predictor.answer() {
-                Ok(Some((class, _))) => Some(class),
+            let found = match model.number() {
+                Some(_) => predictor.number().map(|found| found.map(Prediction::Number)),
+                None => predictor.answer().map(|found| found.map(|(class, _)| Prediction::Class(class))),
+            };
+            let answer = match found {
+                Ok(Some(answer)) => Some(answer),
                 Ok(None) => break,
                 Err(FairdpError::Table(error)) if drops_rows && error.is_of_one_row() => None,
                 Err(error) => {
@@ -135,14 +140,17 @@ fn predict_by(
             let before =
                 iter::once(Cell::Integer(row)).chain(kept.iter().map(|&at| Cell::Text(predictor.row().field(at))));
             match answer {
-                Some(class) => {
+                Some(answer) => {
+                    let (class, answer) = match answer {
+                        Prediction::Class(class) => (class, Cell::Text(&model.classes()[class])),
+                        Prediction::Number(number) => (0, Cell::Number(number)),
+                    };
                     let reasons =
                         if options.reasons > 0 { predictor.reasons(class, options.reasons) } else { Vec::new() };
                     let reasons =
                         reasons.into_iter().flat_map(|(column, change)| [Cell::Text(column), Cell::Number(change)]);
                     let probabilities = predictor.probabilities().iter().map(|&p| Cell::Number(p));
-                    let answer = iter::once(Cell::Text(&model.classes()[class]));
-                    predictions.push(before.chain(answer).chain(probabilities).chain(reasons))?;
+                    predictions.push(before.chain([answer]).chain(probabilities).chain(reasons))?;
                 }
                 None => predictions.push(before.chain(iter::repeat_with(|| Cell::Empty)).take(columns.len()))?,
             }
@@ -160,6 +168,13 @@ fn predict_by(
     written?;
     let (table, remarks) = (predictor.counts().clone(), predictor.remarks());
     Ok(Predicted { rows: table.rows, answered: table.rows - table.dropped, table, remarks })
+}
+
+/// What a model says of a row.
+enum Prediction {
+    /// A position among the classes.
+    Class(usize),
+    Number(f64),
 }
 
 fn check_reasons(model: &FittedModel, reasons: usize) -> Result<()> {
@@ -198,7 +213,7 @@ fn columns(
     let kept = kept.iter().zip(&options.keep).map(|(&at, name)| (name.clone(), predictor.stored_as(at)));
     let mut columns = vec![("row".to_owned(), StoredAs::Integer)];
     columns.extend(kept);
-    columns.push(("prediction".into(), StoredAs::Text));
+    columns.push(("prediction".into(), if model.number().is_some() { StoredAs::Number } else { StoredAs::Text }));
     columns.extend(model.classes().iter().map(|class| (format!("p_{class}"), StoredAs::Number)));
     let reason = |k: usize| [(format!("reason_{k}"), StoredAs::Text), (format!("change_{k}"), StoredAs::Number)];
     columns.extend((1..=options.reasons).flat_map(reason));

@@ -60,7 +60,28 @@ impl<'a> Predictor<'a> {
     /// # Errors
     /// [`FairdpError::Table`] with file, line and column for a row that does not fit. After one for
     /// which [`TableError::is_of_one_row`] holds, the next call goes on with the next row.
+    ///
+    /// Of a model that predicts a number there are no classes: see [`number`](Self::number).
     pub fn answer(&mut self) -> Result<Option<(usize, &[f64])>> {
+        let Some(group) = self.read()? else { return Ok(None) };
+        self.model.probabilities(self.features.iter().copied().enumerate(), &mut self.probabilities);
+        Ok(Some((self.model.decide(&self.probabilities, group), &self.probabilities)))
+    }
+
+    /// The number that is predicted for the next row, within its declared range; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer); [`FairdpError::InvalidParameter`] for a model of classes.
+    pub fn number(&mut self) -> Result<Option<f64>> {
+        let Some(range) = self.model.number() else {
+            return Err(FairdpError::invalid("model", "of classes", "one that predicts a number"));
+        };
+        let found = self.read()?;
+        Ok(found.map(|_| self.model.predicted_number(self.features.iter().copied().enumerate(), range)))
+    }
+
+    /// Reads the next row and fills its features; returns its group.
+    fn read(&mut self) -> Result<Option<usize>> {
         loop {
             match self.reader.read(&mut self.row) {
                 Ok(true) => break,
@@ -75,9 +96,7 @@ impl<'a> Predictor<'a> {
                 }
             }
         }
-        let group = self.encoder.encode(&self.row, &mut self.features)?;
-        self.model.probabilities(self.features.iter().copied().enumerate(), &mut self.probabilities);
-        Ok(Some((self.model.decide(&self.probabilities, group), &self.probabilities)))
+        Ok(Some(self.encoder.encode(&self.row, &mut self.features)?))
     }
 
     /// Names of the table's columns.

@@ -19,6 +19,8 @@ impl FittedModel {
     /// block of [`Encoding::blocks`](dp_table::Encoding::blocks), the constant last. `answer` is a
     /// position in [`Self::classes`].
     ///
+    /// Of a number these are its own units: what each column adds to it, before it is set to its range.
+    ///
     /// For a network, whose columns act together, every number is NaN.
     pub fn reasons(&self, features: &[f32], answer: usize, out: &mut [f64]) {
         let [layer] = self.layers() else {
@@ -26,7 +28,9 @@ impl FittedModel {
             return;
         };
         let n_outputs = layer.biases.len();
+        let is_number = self.number().is_some();
         let weight_of_class = |output: usize| match (n_outputs, output == answer) {
+            _ if is_number => 1.0,
             // The one output speaks for the second class.
             (1, _) => f64::from(i8::from(answer == 1)) - f64::from(i8::from(answer == 0)),
             (_, true) => 1.0,

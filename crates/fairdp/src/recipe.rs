@@ -109,9 +109,36 @@ pub(crate) struct SgdMethod {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableFacts {
     pub(crate) has_groups: bool,
+    /// Whether the label is a number.
+    pub(crate) is_number: bool,
     /// Whether a column is a vector.
     pub(crate) has_vectors: bool,
     pub(crate) records_per_unit: u64,
+}
+
+/// Refuses what has classes: a number has the additive model, with `auto` or `conditioned`.
+fn refuse_for_number(model: &ModelEntry, architecture: &Architecture, name: &str) -> Result<(), EntryError> {
+    if *architecture != Architecture::Additive {
+        let message = "model.kind = \"mlp\": expected \"additive\" where the label is a number";
+        return Err(EntryError::new("model.kind", message));
+    }
+    if model.objective != Objective::Population {
+        let message = "model.objective = \"equal-classes\": expected \"population\" where the label is a number";
+        return Err(EntryError::new("model.objective", message));
+    }
+    if !NUMBER_METHODS.contains(&name) && is_known(name) {
+        let expected = "expected \"auto\" or \"conditioned\" where the label is a number";
+        return Err(EntryError::new("method.name", format!("method.name = \"{name}\": {expected}")));
+    }
+    Ok(())
+}
+
+/// The methods that train a model of a number.
+const NUMBER_METHODS: [&str; 2] = ["auto", "conditioned"];
+
+/// Whether a method has this name; another one is refused with its nearest.
+fn is_known(name: &str) -> bool {
+    CONDITIONED.iter().any(|(known, ..)| *known == name) || registry::find(name).is_ok()
 }
 
 fn wrong_objective() -> EntryError {
@@ -121,7 +148,7 @@ fn wrong_objective() -> EntryError {
 
 impl Recipe {
     pub(crate) fn new(model: &ModelEntry, method: &MethodChoice, facts: TableFacts) -> Result<Self, EntryError> {
-        let TableFacts { has_groups, has_vectors, records_per_unit } = facts;
+        let TableFacts { has_groups, is_number, has_vectors, records_per_unit } = facts;
         let architecture = match (model.kind, &model.hidden) {
             (ModelKind::Auto | ModelKind::Additive, None) => Architecture::Additive,
             (ModelKind::Auto | ModelKind::Additive, Some(_)) => {
@@ -137,6 +164,9 @@ impl Recipe {
             }
         };
         let name = method.name.as_deref().unwrap_or("auto");
+        if is_number {
+            refuse_for_number(model, &architecture, name)?;
+        }
         let conditioned = CONDITIONED.iter().find(|(known, ..)| *known == name);
         if conditioned.is_some() && architecture != Architecture::Additive {
             let message = format!("method.name = \"{name}\": expected with the additive model, whose layer it trains");
@@ -330,7 +360,8 @@ impl SgdMethod {
 mod tests {
     use super::*;
 
-    const FACTS: TableFacts = TableFacts { has_groups: false, has_vectors: false, records_per_unit: 1 };
+    const FACTS: TableFacts =
+        TableFacts { has_groups: false, is_number: false, has_vectors: false, records_per_unit: 1 };
 
     fn named(settings: &str) -> SgdMethod {
         let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");

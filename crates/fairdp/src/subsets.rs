@@ -290,20 +290,34 @@ impl<'a> SubsetRows<'a> {
         range.map(|index| self.members.group(self.table, index) as usize).collect()
     }
 
+    fn is_number(&self) -> bool {
+        self.table.encoding().schema().label.number.is_some()
+    }
+
     fn fill(&self, range: Range<usize>, block: &mut SparseBlock) {
         block.clear();
         if let Rows::Means(means) = &self.members.rows {
             let mut sums = vec![0.0; self.table.width()];
             for index in range {
                 let record = means.record(self.table, index);
-                block.push_row(record.label, record.weight, |push| record.features(self.table, &mut sums, push));
+                let features = |push: &mut dyn FnMut(usize, f32)| record.features(self.table, &mut sums, push);
+                if self.is_number() {
+                    block.push_number(record.target, record.weight, features);
+                } else {
+                    block.push_row(record.label, record.weight, features);
+                }
             }
             return;
         }
         for index in range {
             let row = self.members.row(index);
-            let (label, weight) = (self.table.label(row), self.table.weight(row));
-            block.push_row(label, weight, |push| self.table.for_each_feature(row, push));
+            let weight = self.table.weight(row);
+            let features = |push: &mut dyn FnMut(usize, f32)| self.table.for_each_feature(row, push);
+            if self.is_number() {
+                block.push_number(self.table.target(row), weight, features);
+            } else {
+                block.push_row(self.table.label(row), weight, features);
+            }
         }
     }
 }

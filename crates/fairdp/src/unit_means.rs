@@ -27,6 +27,8 @@ pub(crate) struct MeanRecord {
     /// Its rows: those that fit, and for a record of one class those of the class.
     pub(crate) rows: Vec<usize>,
     pub(crate) label: u32,
+    /// The number of the last row; 0 where classes are predicted.
+    pub(crate) target: f32,
     pub(crate) weight: f32,
 }
 
@@ -100,7 +102,8 @@ impl UnitMeans {
             }
         };
         let share = rows.iter().map(|&row| f64::from(table.weight(row))).sum::<f64>() / n.max(1) as f64;
-        MeanRecord { rows, label: label.unwrap_or_default(), weight: rounded_down(share) }
+        let target = rows.last().map_or(0.0, |&row| table.target(row));
+        MeanRecord { rows, label: label.unwrap_or_default(), target, weight: rounded_down(share) }
     }
 
     /// The group of a record: of its last row.

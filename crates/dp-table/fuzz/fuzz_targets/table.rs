@@ -20,7 +20,7 @@ fn schema(columns: &[String]) -> Option<Schema> {
     let kinds = [number, category];
     Some(Schema {
         columns: inputs.iter().enumerate().map(|(at, name)| (name.clone(), kinds[at % 2].clone())).collect(),
-        label: Label { column: label.clone(), classes: vec!["0".into(), "1".into()] },
+        label: Label::of_classes(label.clone(), vec!["0".into(), "1".into()]),
         groups: Vec::new(),
         group_as_input: false,
         unit: None,

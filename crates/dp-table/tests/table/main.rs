@@ -8,6 +8,7 @@ mod encoded;
 mod formats;
 #[path = "../../examples/guess_and_encode.rs"]
 mod guess_and_encode;
+mod number_labels;
 mod parquet_files;
 mod shared;
 mod values;
@@ -106,7 +107,7 @@ fn schema() -> Schema {
             ),
             ("job".into(), Column::Category { values: texts(&["clerk", "nurse"]), other: false, missing: false }),
         ],
-        label: Label { column: "ill".into(), classes: texts(&["no", "yes"]) },
+        label: Label::of_classes("ill", texts(&["no", "yes"])),
         groups: Vec::new(),
         group_as_input: false,
         unit: None,

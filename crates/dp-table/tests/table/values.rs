@@ -42,7 +42,7 @@ fn of_all_kinds() -> Schema {
                 },
             ),
         ],
-        label: Label { column: "y".into(), classes: texts(&["0", "1"]) },
+        label: Label::of_classes("y", texts(&["0", "1"])),
         groups: vec![GroupColumn {
             column: "kind".into(),
             groups: GroupValues::Values { values: texts(&["7", "8"]), other: false, missing: false },

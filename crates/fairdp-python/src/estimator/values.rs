@@ -57,7 +57,7 @@ fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>
 fn encoding(values: Vec<String>) -> Result<Encoding, TableError> {
     Encoding::new(&Schema {
         columns: vec![(COLUMN.to_owned(), Column::Category { values, other: true, missing: false })],
-        label: Label { column: "y".into(), classes: vec!["0".into(), "1".into()] },
+        label: Label::of_classes("y", vec!["0".into(), "1".into()]),
         groups: Vec::new(),
         group_as_input: false,
         unit: None,

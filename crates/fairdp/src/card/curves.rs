@@ -20,7 +20,11 @@ pub(super) fn curves(page: &mut String, model: &FittedModel) {
         return;
     };
     let n_outputs = layer.biases.len();
-    let of_what = if n_outputs == 1 { "the log-odds" } else { "a class's score, of which only differences matter" };
+    let of_what = match n_outputs {
+        _ if model.number().is_some() => "the predicted number",
+        1 => "the log-odds",
+        _ => "a class's score, of which only differences matter",
+    };
     let _ = writeln!(
         page,
         "<h2>What each column does</h2>\n<p>Change of {of_what}, all on one scale; the line is at 0.</p>\n<div class=\"curves\">"

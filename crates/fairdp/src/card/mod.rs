@@ -10,6 +10,7 @@ use self::curves::curves;
 use crate::config::{CardEntry, Decision};
 use crate::fairness::{FairnessReport, GroupRates, Rate};
 use crate::model::FittedModel;
+use crate::numbers::{NumberFigures, NumberReport, figure_in_words};
 use crate::price::{Price, PriceFigures};
 use crate::printable::{printable, rounded_up};
 use crate::statement::{ReleaseStatement, capitalised};
@@ -27,8 +28,12 @@ pub(crate) fn html(model: &FittedModel, statement: &ReleaseStatement, fairness: 
     );
     about(&mut page, &card, model);
     person(&mut page, statement);
-    answer(&mut page, fairness);
-    groups(&mut page, fairness);
+    if let Some(numbers) = &fairness.numbers {
+        errors(&mut page, numbers);
+    } else {
+        answer(&mut page, fairness);
+        groups(&mut page, fairness);
+    }
     prices(&mut page, fairness);
     roc_and_calibration(&mut page, fairness);
     curves(&mut page, model);
@@ -40,19 +45,21 @@ pub(crate) fn html(model: &FittedModel, statement: &ReleaseStatement, fairness: 
 /// Who made it, and what for.
 fn about(page: &mut String, card: &CardEntry, model: &FittedModel) {
     let schema = model.encoding().schema();
-    let decision = match model.pipeline().decision {
-        Decision::Accuracy => "the most probable class",
-        Decision::Compromise => "the class with the largest probability over the root of its share",
-        Decision::Balanced => "the class whose probability exceeds its share most",
+    let n_columns = model.encoding().blocks().len() - 1;
+    let column = escaped(&schema.label.column);
+    let predicts = match model.number() {
+        Some(range) => format!(
+            "Predicts <b>{column}</b>, a number from {} to {}, from {n_columns} columns. Predictions beyond are set to the nearer \
+             end",
+            range.low, range.high
+        ),
+        None => format!(
+            "Predicts <b>{column}</b> ({}) from {n_columns} columns. It answers {}",
+            escaped(&schema.label.classes.join(", ")),
+            decision_in_words(model)
+        ),
     };
-    let by_group = if model.needs_groups() { ", with a threshold of each group" } else { ", the same for every group" };
-    let _ = writeln!(
-        page,
-        "<p>Predicts <b>{}</b> ({}) from {} columns. It answers {decision}{by_group}.</p>",
-        escaped(&schema.label.column),
-        escaped(&schema.label.classes.join(", ")),
-        model.encoding().blocks().len() - 1,
-    );
+    let _ = writeln!(page, "<p>{predicts}.</p>");
     let entries = [("purpose", &card.purpose), ("limits", &card.limits), ("owner", &card.owner), ("date", &card.date)];
     if entries.iter().any(|(_, text)| text.is_some()) {
         page.push_str("<dl>");
@@ -63,6 +70,59 @@ fn about(page: &mut String, card: &CardEntry, model: &FittedModel) {
         }
         page.push_str("</dl>\n");
     }
+}
+
+/// How probabilities become an answer.
+fn decision_in_words(model: &FittedModel) -> String {
+    let decision = match model.pipeline().decision {
+        Decision::Accuracy => "the most probable class",
+        Decision::Compromise => "the class with the largest probability over the root of its share",
+        Decision::Balanced => "the class whose probability exceeds its share most",
+    };
+    let by_group = if model.needs_groups() { ", with a threshold of each group" } else { ", the same for every group" };
+    format!("{decision}{by_group}")
+}
+
+/// How large the errors of predicted numbers are, and for whom.
+fn errors(page: &mut String, numbers: &NumberReport) {
+    let overall = &numbers.overall;
+    let _ = writeln!(
+        page,
+        "<p>R² {}, mean absolute error {} on records that were not trained on.</p>\n<h2>Groups</h2>",
+        figure_in_words(overall.r2),
+        figure_in_words(overall.mean_absolute_error)
+    );
+    if let Some(largest) = numbers.largest_error() {
+        let _ = writeln!(page, "<p>{}.</p>", escaped(&capitalised(&largest)));
+    }
+    page.push_str(
+        "<div class=\"scroll\"><table><tr><th>group</th><th>records</th><th>R²</th><th>mean absolute error</th><th>root mean \
+         squared error</th><th>mean error</th></tr>\n",
+    );
+    let row = |figures: &NumberFigures| {
+        let cells = [figures.r2, figures.mean_absolute_error, figures.root_mean_squared_error, figures.mean_error];
+        let cells = cells.map(|figure| small(&figure_in_words(figure))).join("</td><td>");
+        let note = if figures.is_unknown() { " (too few records)" } else { "" };
+        let name = escaped(&figures.group.to_string());
+        format!("<tr><td>{name}{note}</td><td>{:.0}</td><td>{cells}</td></tr>\n", figures.records.max(0.0))
+    };
+    page.push_str(&row(overall));
+    if numbers.groups.len() > 1 {
+        numbers.groups.iter().for_each(|group| page.push_str(&row(group)));
+    }
+    page.push_str("</table></div>\n");
+    if let Some(difference) = numbers.difference(figure_in_words) {
+        let _ = writeln!(
+            page,
+            "<table class=\"gaps\"><tr><th>between groups</th><th></th></tr>\n<tr><td>mean error: largest difference</td><td>{}</td>\
+             </tr>\n</table>",
+            escaped(&difference)
+        );
+    }
+    page.push_str(
+        "<p class=\"soft\">95 % intervals of sampling and of the noise in brackets. A mean error above 0 means predictions that \
+         are too high.</p>\n",
+    );
 }
 
 /// What the guarantee means for a person.

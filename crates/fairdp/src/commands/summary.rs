@@ -7,8 +7,8 @@ use dp_accounting::audit::Opinion;
 use dp_accounting::{DpEvent, Rounding, decimal};
 use fairdp::fair_decisions::Mode;
 use fairdp::{
-    FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, ReleaseStatement, Thresholds, Verified, printable,
-    printable_json,
+    FairnessReport, FitPlan, Fitted, GroupRates, NumberFigures, NumberReport, Predicted, Rate, ReleaseStatement,
+    Thresholds, Verified, figure_in_words, printable, printable_json,
 };
 
 /// Groups that are printed; the others are in the file.
@@ -189,6 +189,9 @@ fn privacy(out: &mut impl Write, statement: &ReleaseStatement) -> io::Result<()>
 
 /// Prints the quality of the model by group.
 pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
+    if let Some(numbers) = &fairness.numbers {
+        return errors(out, numbers);
+    }
     let Some(overall) = &fairness.overall else {
         return writeln!(out, "not tested: all records were trained on");
     };
@@ -220,6 +223,41 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     }
     if let Some(class) = &fairness.answers_one_class {
         writeln!(out, "WARNING: the model answers `{}` for nearly everyone", printable(class))?;
+    }
+    Ok(())
+}
+
+/// Prints the errors of predicted numbers by group.
+fn errors(out: &mut impl Write, numbers: &NumberReport) -> io::Result<()> {
+    let [low, high] = numbers.range;
+    writeln!(out, "numbers within [{low}, {high}]; predictions beyond are set to the nearer end")?;
+    let heads = ["R²", "mean absolute error", "root mean squared error", "mean error"];
+    writeln!(
+        out,
+        "{:<16} {:>8} {:>24} {:>24} {:>24} {:>24}",
+        "group", "records", heads[0], heads[1], heads[2], heads[3]
+    )?;
+    let mut row = |figures: &NumberFigures| {
+        let cells = [figures.r2, figures.mean_absolute_error, figures.root_mean_squared_error, figures.mean_error];
+        let [r2, absolute, square, mean] = cells.map(figure_in_words);
+        let (group, records) = (figures.group.to_string(), figures.records.max(0.0));
+        let small = if figures.is_unknown() { "  too few records" } else { "" };
+        let group = printable(&group);
+        writeln!(out, "{group:<16} {records:>8.0} {r2:>24} {absolute:>24} {square:>24} {mean:>24}{small}")
+    };
+    row(&numbers.overall)?;
+    // One group is all records.
+    if numbers.groups.len() > 1 {
+        numbers.groups.iter().take(GROUPS).try_for_each(&mut row)?;
+    }
+    if numbers.groups.len() > GROUPS {
+        writeln!(out, "… {} more groups in fairness.json", numbers.groups.len() - GROUPS)?;
+    }
+    if let Some(largest) = numbers.largest_error() {
+        writeln!(out, "{}", printable(&largest))?;
+    }
+    if let Some(difference) = numbers.difference(figure_in_words) {
+        writeln!(out, "mean error: largest difference {}", printable(&difference))?;
     }
     Ok(())
 }

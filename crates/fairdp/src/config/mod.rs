@@ -5,6 +5,7 @@ pub(crate) mod entry_error;
 mod epsilon;
 mod fairness;
 mod kinds;
+mod label;
 mod method;
 pub(crate) mod nearest;
 pub(crate) mod read;
@@ -20,6 +21,7 @@ pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, 
 pub use self::epsilon::EpsilonChoice;
 pub(crate) use self::epsilon::with_epsilon;
 pub use self::fairness::FairnessEntry;
+pub use self::label::{LabelEntry, LabelKind};
 pub use self::method::MethodChoice;
 pub use self::tuning::{CandidateEntry, TuningEntry};
 
@@ -113,22 +115,6 @@ pub struct TableEntry {
     /// The treatment of a row that does not fit.
     #[serde(default)]
     pub bad_rows: dp_table::BadRows,
-}
-
-/// `[label]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct LabelEntry {
-    /// The column.
-    pub column: String,
-    /// Its values; of two, the last is the positive one.
-    pub classes: Vec<String>,
-    /// The origin of the classes.
-    pub from: Option<Origin>,
-    /// Whether somebody checked that they are known without the records.
-    #[serde(default)]
-    pub public: bool,
 }
 
 /// The origin of an entry that no person wrote.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
 use dp_linear::{Goal, Objective};
-use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
+use dp_table::{Csv, Encoding, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
 use fair_decisions::Mode;
 
 use super::entry_error::EntryError;
@@ -133,8 +133,12 @@ impl Config {
         self.check_unit()?;
         self.check_vectors()?;
         self.csv(Csv::default()).map(drop)?;
+        self.label.label()?;
         self.check_counts()?;
         self.fairness.check()?;
+        if self.label.is_number() {
+            self.check_number()?;
+        }
         if self.fairness.mode != Mode::None && (self.group.is_empty() || !self.has_scores()) {
             let message =
                 format!("fairness: thresholds by group need a [[group]], two classes and at most {MOST_SCORED} groups");
@@ -156,6 +160,33 @@ impl Config {
             }
         }
         self.check_columns()
+    }
+
+    /// What classes alone have is refused by name.
+    fn check_number(&self) -> Result<(), EntryError> {
+        let refuse = |place: &str, message: &str| Err(EntryError::new(place, message));
+        if self.fairness.mode != Mode::None {
+            let message = format!(
+                "fairness = \"{}\": expected \"none\" where the label is a number: the mean error of every group is released, \
+                 and no mode changes it",
+                self.fairness.mode.name()
+            );
+            return refuse("fairness", &message);
+        }
+        if self.tuning.is_some() {
+            return refuse(
+                "tuning",
+                "tuning: expected none where the label is a number: its trials compare probabilities",
+            );
+        }
+        if self.model.decision.is_some() {
+            return refuse("model.decision", "model.decision: expected none where the label is a number");
+        }
+        let target = self.unit.as_ref().and_then(|unit| unit.target);
+        if target.is_some_and(|target| target != UnitTarget::Last) {
+            return refuse("unit.target", "unit.target: expected \"last\" where the label is a number");
+        }
+        Ok(())
     }
 
     /// Keys of first rows and of means are not mixed.
@@ -239,6 +270,7 @@ impl Config {
     fn facts(&self) -> TableFacts {
         TableFacts {
             has_groups: !self.group.is_empty(),
+            is_number: self.label.is_number(),
             has_vectors: self.column.iter().any(|column| column.kind == ColumnKind::Vector),
             records_per_unit: self.records_per_unit(),
         }
@@ -331,7 +363,7 @@ impl Config {
     /// Answers are counted by group, class and answer: refuses more counts than a table has use
     /// for.
     fn check_counts(&self) -> Result<(), EntryError> {
-        let n_classes = self.label.classes.len();
+        let n_classes = if self.label.is_number() { 2 } else { self.label.classes.len() };
         if !(2..=MOST_CLASSES).contains(&n_classes) {
             let message = format!("label.classes has {n_classes} values: expected 2 to {MOST_CLASSES}");
             return Err(EntryError::new("label.classes", message));
@@ -343,8 +375,9 @@ impl Config {
         let columns: Vec<String> =
             self.group.iter().map(|group| format!("`{}` ({})", group.column, group.n_groups())).collect();
         let product = if n_groups == usize::MAX { "too many to count".into() } else { n_groups.to_string() };
+        let with = if self.label.is_number() { String::new() } else { format!(" with {n_classes} classes") };
         let message = format!(
-            "group: the intersections of {} are {product} groups: expected at most {most} with {n_classes} classes",
+            "group: the intersections of {} are {product} groups: expected at most {most}{with}",
             columns.join(", ")
         );
         Err(EntryError::new("group.0", message))
@@ -354,9 +387,7 @@ impl Config {
     /// one line each.
     pub(crate) fn uncovered(&self) -> Vec<String> {
         let mut entries = Vec::new();
-        if Origin::is_open(self.label.from, self.label.public) {
-            entries.push(format!("label `{}`: classes {}", self.label.column, self.label.classes.join(", ")));
-        }
+        entries.extend(self.label.uncovered());
         if let Some(weight) = self.weight.as_ref().filter(|weight| Origin::is_open(weight.from, weight.public)) {
             entries.push(format!("weight `{}`: at most {}", weight.column, weight.high));
         }
@@ -435,7 +466,7 @@ impl Config {
         };
         Ok(Schema {
             columns: self.column.iter().enumerate().map(column).collect::<Result<_, EntryError>>()?,
-            label: Label { column: self.label.column.clone(), classes: self.label.classes.clone() },
+            label: self.label.label()?,
             groups: self.group.iter().enumerate().map(group).collect::<Result<_, EntryError>>()?,
             group_as_input: self.group_as_input,
             unit: self.unit.as_ref().map(|unit| unit.column.clone()),

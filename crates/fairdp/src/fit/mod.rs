@@ -56,6 +56,8 @@ use crate::subset::Subset;
 /// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is
 /// counted once needs little.
 const COUNTS: f64 = 0.005;
+/// Of a number in their place: where it is, and how far it spreads. Its residuals' bound follows from it.
+const MOMENTS: f64 = 0.02;
 const SQUARES: f64 = 0.03;
 const BOUNDS: f64 = 0.1;
 /// The most that scores of groups take where thresholds follow from them, and where they are for the price
@@ -75,6 +77,9 @@ const RECALL: f64 = 0.045;
 /// Purposes of releases that are looked up.
 const SCORES: &str = "cumulative scores by group and class";
 const ANSWERS: &str = "answers by group and class";
+const ERRORS: &str = "errors by group";
+const CLASS_COUNTS: &str = "class counts";
+const LABEL_MOMENTS: &str = "mean and spread of the label";
 const SQUARES_OF_FEATURES: &str = "mean squares of the features";
 const LENGTHS_OF_BLOCKS: &str = "lengths of the whitened rows";
 const RIGHT_ANSWERS: &str = "right answers by class";
@@ -203,8 +208,9 @@ impl FitPlan {
         }
         let recipes = recipes(config)?;
         let is_conditioned = |recipe: &Recipe| matches!(recipe.method, Method::Conditioned { .. });
-        releases.push(Planned::gaussian(budget, Subset::Training, "class counts", COUNTS, 1)?);
-        let mut share = 1.0 - COUNTS - thresholds - bounds;
+        let (purpose, label) = if config.label.is_number() { (LABEL_MOMENTS, MOMENTS) } else { (CLASS_COUNTS, COUNTS) };
+        releases.push(Planned::gaussian(budget, Subset::Training, purpose, label, 1)?);
+        let mut share = 1.0 - label - thresholds - bounds;
         if !recipes.iter().all(is_conditioned) {
             releases.push(Planned::gaussian(budget, Subset::Training, SQUARES_OF_FEATURES, SQUARES, 1)?);
             share -= SQUARES;
@@ -244,7 +250,11 @@ impl FitPlan {
             }
         };
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
-            let purpose = if config.has_scores() { SCORES } else { ANSWERS };
+            let purpose = match config.has_scores() {
+                _ if config.label.is_number() => ERRORS,
+                true => SCORES,
+                false => ANSWERS,
+            };
             releases.push(Planned::gaussian(budget, Subset::Test, purpose, 1.0, 1)?);
         }
         let features = planned_features(config)?;

@@ -17,21 +17,22 @@ use super::device;
 use super::folder::RunFolder;
 use super::journal::{Journal, Progress};
 use super::search::search;
-use super::tables::{TableSubset, Tables, can_share};
+use super::tables::{Measured, TableSubset, Tables, can_share};
 use super::texts;
 use super::training::{Continuation, Trained, Training};
-use super::{ANSWERS, FitOptions, FitPlan, Fitted, edges_of};
+use super::{ANSWERS, ERRORS, FitOptions, FitPlan, Fitted, edges_of};
 use crate::account::Account;
 use crate::blocks::column_blocks;
 use crate::bounds;
 use crate::config::{Config, ConfigText, TuningEntry};
-use crate::diagnostics::{Answers, Diagnostics};
+use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::exit::Exit;
 use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
 use crate::key::NoiseKey;
 use crate::model::{FittedModel, Pipeline};
+use crate::numbers::{NumberAnswers, NumberReport};
 use crate::output::{self, Readers};
 use crate::planned::Planned;
 use crate::post_processing;
@@ -299,10 +300,11 @@ impl Run<'_> {
     }
 
     fn model(&self, trained: Trained, schema: Schema, candidate: &Candidate) -> Result<FittedModel> {
-        FittedModel::new(
-            Pipeline::new(schema, trained.priors, self.config().decision(&candidate.recipe)),
-            trained.layers,
-        )
+        let layers = match &schema.label.number {
+            Some(range) => trained.layers.into_iter().map(|layer| layer.in_range(range)).collect(),
+            None => trained.layers,
+        };
+        FittedModel::new(Pipeline::new(schema, trained.priors, self.config().decision(&candidate.recipe)), layers)
     }
 
     /// Releases the scores of training records by group, and gives a model thresholds from them where these are
@@ -339,12 +341,16 @@ impl Run<'_> {
     fn fairness(
         &self,
         model: &FittedModel,
-        (tables, answers): (&Tables, &Answers),
+        (tables, measured): (&Tables, &Measured),
         scores: Option<&mut ScoresFile>,
         plan: &FitPlan,
         key: &NoiseKey,
     ) -> Result<FairnessReport> {
         let (groups, classes) = (model.encoding().groups(), model.classes());
+        let answers = match measured {
+            Measured::Classes(answers) => answers,
+            Measured::Numbers(numbers) => return self.errors(model, numbers, plan, key),
+        };
         let Some(scores) = scores else {
             if !plan.has_test() {
                 return Ok(FairnessReport::unmeasured(classes));
@@ -362,6 +368,24 @@ impl Run<'_> {
             scores.test = Some(self.release_scores(planned, cells, &mut key.stream("test scores", 0))?);
         }
         post_processing::report(scores, &self.config().fairness.aim()?, model)
+    }
+
+    /// Errors of predicted numbers by group from sums over test records, if there are any.
+    fn errors(
+        &self,
+        model: &FittedModel,
+        numbers: &NumberAnswers,
+        plan: &FitPlan,
+        key: &NoiseKey,
+    ) -> Result<FairnessReport> {
+        let Some(range) = model.number().filter(|_| plan.has_test()) else {
+            return Ok(FairnessReport::unmeasured(&[]));
+        };
+        let groups = model.encoding().groups();
+        let (noise, records_per_unit) = (plan.release(ERRORS)?.noise_multiplier, self.config().counted_per_unit());
+        let sums = numbers.release(groups.len(), range, noise, records_per_unit, &mut key.stream("errors", 0))?;
+        let of_records = sums.first().map_or(0.0, |sums| sums.variances[0].sqrt());
+        Ok(FairnessReport::of_numbers(NumberReport::of(&sums, groups, range)?, of_records))
     }
 
     /// Exact figures of a model that is trained without privacy, for comparison.

@@ -11,6 +11,8 @@ use fair_decisions::{Mode, PrefixSums};
 /// Noise in a logit, in standard deviations of a typical one, beyond which a model would say
 /// nothing.
 const DROWNED: f64 = 20.0;
+/// The same in a number, in standard deviations of the label.
+const DROWNED_NUMBER: f64 = 2.5;
 /// Advice to spend a larger ε than this would be none.
 const LARGEST_EPSILON: f64 = 10.0;
 /// A model of fewer features, the constant one among them, is no advice.
@@ -54,17 +56,22 @@ impl TableSize {
 
     /// Refuses a run whose model would be noise, with remedies.
     fn refuse_drowned(&self, config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
-        let noise = self.in_logits(config, plan);
-        if noise <= DROWNED {
+        let (most, of_what) = if config.label.is_number() {
+            (DROWNED_NUMBER, "the label's standard deviation")
+        } else {
+            (DROWNED, "a logit")
+        };
+        let noise = self.in_answers(config, plan);
+        if noise <= most {
             return Ok(());
         }
-        let factor = noise / DROWNED;
+        let factor = noise / most;
         let n = (plan.n_training as f64 * factor).ceil();
         let mut advice = vec![format!("About {n:.0} training records")];
         if plan.delta >= 1.0 / n {
             advice[0].push_str(&format!(" with privacy.delta below {:.0e}", 1.0 / n));
         }
-        advice.extend(least_epsilon(config, path, plan.n_training, &|plan| self.in_logits(config, plan) <= DROWNED));
+        advice.extend(least_epsilon(config, path, plan.n_training, &|plan| self.in_answers(config, plan) <= most));
         let features = (self.features as f64 / factor).floor();
         if features >= FEWEST_FEATURES {
             advice.push(format!("{features:.0} features (fewer columns or bins)"));
@@ -74,7 +81,7 @@ impl TableSize {
             used: of_units(config),
             purpose: format!("{} features", self.features),
             epsilon: plan.epsilon,
-            reason: format!("the noise would be {noise:.0} times a logit"),
+            reason: format!("the noise would be {noise:.0} times {of_what}"),
             advice,
         })
     }
@@ -104,14 +111,15 @@ impl TableSize {
         })
     }
 
-    /// The noise of the gradients in a logit, of the worst candidate.
-    fn in_logits(&self, config: &Config, plan: &FitPlan) -> f64 {
+    /// The noise of the gradients in a logit or a number, of the worst candidate.
+    fn in_answers(&self, config: &Config, plan: &FitPlan) -> f64 {
         let of = |candidate: &super::Candidate| {
             let rate = candidate.recipe.sampling_rate();
             let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
             // A row's length is about the root of the number of features; a balanced class has a
-            // variance of a quarter, halved.
-            one * config.records_per_unit() as f64 * self.features as f64 / (plan.n_training.max(1) as f64 * 0.125)
+            // variance of a quarter, halved, and a number has 1, in its own units.
+            let variance = if config.label.is_number() { 1.0 } else { 0.125 };
+            one * config.records_per_unit() as f64 * self.features as f64 / (plan.n_training.max(1) as f64 * variance)
         };
         plan.candidates.iter().map(of).fold(0.0, f64::max)
     }

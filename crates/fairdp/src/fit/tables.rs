@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_linear::{RowSource as _, of_ranks};
-use dp_table::{EncodedFile, EncodedTable, Schema, TableCounts};
+use dp_table::{EncodedFile, EncodedTable, NumberLabel, Schema, TableCounts};
 use dp_train::ranks::{Alone, Collective, held_by};
 
 use super::FitOptions;
@@ -15,6 +15,7 @@ use crate::diagnostics::{Answers, Diagnostics, RecordCounts};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseBinding;
 use crate::model::FittedModel;
+use crate::numbers::NumberAnswers;
 use crate::rank_files::RankFiles;
 use crate::recipe::{Method, Recipe};
 use crate::scores::cell;
@@ -128,10 +129,14 @@ impl Tables {
     }
 
     /// Exact figures of a model's answers. **Not private.**
-    pub(super) fn diagnostics(&self, model: &FittedModel, answers: &Answers, has_test: bool) -> Result<Diagnostics> {
+    pub(super) fn diagnostics(&self, model: &FittedModel, measured: &Measured, has_test: bool) -> Result<Diagnostics> {
         let [training, test, _] = self.sizes();
         let records = RecordCounts { training, test, has_test };
-        Diagnostics::of(answers, records, model.encoding().groups(), model.classes().len(), self.counts.clone())
+        let (groups, counts) = (model.encoding().groups(), self.counts.clone());
+        match measured {
+            Measured::Classes(answers) => Diagnostics::of(answers, records, groups, model.classes().len(), counts),
+            Measured::Numbers(answers) => Ok(Diagnostics::of_numbers(answers, records, groups, counts)),
+        }
     }
 
     /// Their public size.
@@ -187,6 +192,12 @@ fn of_units(held: HeldTable<'_>, members: &RowList, unit: &UnitEntry) -> Result<
     }
 }
 
+/// A model's answers for some records.
+pub(super) enum Measured {
+    Classes(Answers),
+    Numbers(NumberAnswers),
+}
+
 /// The records of one subset.
 #[derive(Clone, Copy)]
 pub(super) struct TableSubset<'a> {
@@ -237,8 +248,28 @@ impl<'a> TableSubset<'a> {
         Ok(of_ranks(cells.into_values(), self.source.ranks())?)
     }
 
+    /// A model's numbers for the records of this rank, in units of the label.
+    fn numbers_here(&self, model: &FittedModel, range: &NumberLabel) -> NumberAnswers {
+        let rows = SubsetRows::new(self.table, self.members, Arc::new(Alone), true);
+        let mut answers = NumberAnswers::default();
+        rows.visit(self.members.held(), &mut |index, row| {
+            if row.is_blank() {
+                return;
+            }
+            let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
+            let label = range.middle() + f64::from(row.target) * range.half();
+            let group = self.members.group(self.table, index);
+            answers.push(group, model.predicted_number(features, range), label);
+        });
+        answers
+    }
+
     /// A model's answers for all records, in the order of the table, on every rank.
-    pub(super) fn answers(&self, model: &FittedModel) -> Result<Answers> {
-        self.answers_here(model).of_ranks(self.source.ranks())
+    pub(super) fn answers(&self, model: &FittedModel) -> Result<Measured> {
+        let ranks = self.source.ranks();
+        Ok(match model.number() {
+            Some(range) => Measured::Numbers(self.numbers_here(model, range).of_ranks(ranks)?),
+            None => Measured::Classes(self.answers_here(model).of_ranks(ranks)?),
+        })
     }
 }

@@ -65,6 +65,16 @@ pub(super) fn test_figures(fairness: &FairnessReport) -> String {
         return "none: all records were trained on".into();
     }
     let lowest = fairness.lowest().map_or(String::new(), |lowest| format!("; {lowest}"));
+    if let Some(numbers) = &fairness.numbers {
+        let largest = numbers.largest_error().map_or(String::new(), |largest| format!("; {largest}"));
+        let [low, high] = numbers.range;
+        return format!(
+            "from sums of errors by group on records that were not trained on, with Gaussian noise, that of each number of \
+             records of standard deviation {:.2}; labels and predictions are within {low} and {high}, labels beyond are set to \
+             the nearer end; a record is in one part alone, so ε is the largest of the parts'{largest}",
+            fairness.noise_std
+        );
+    }
     let counts = if fairness.price_curve.is_empty() && fairness.groups.iter().all(|group| group.auc.is_none()) {
         "counts by group, class and answer"
     } else {

@@ -16,7 +16,7 @@ use dp_train::ranks::{Alone, Collective};
 use super::candidates::Candidate;
 use super::checkpoint::Checkpoints;
 use super::journal::Journal;
-use super::{FitPlan, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES};
+use super::{CLASS_COUNTS, FitPlan, LABEL_MOMENTS, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES};
 use crate::blocks::purposes;
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
@@ -29,6 +29,7 @@ use crate::subsets::SubsetRows;
 pub(super) struct Training<'a> {
     pub(super) plan: &'a FitPlan,
     pub(super) records_per_unit: u64,
+    /// None of a number.
     pub(super) n_classes: usize,
     pub(super) n_groups: usize,
     pub(super) threads: NonZeroUsize,
@@ -57,7 +58,7 @@ pub(super) struct Continuation<'a> {
 
 /// The releases that come before the first gradient, for the methods that a run may train by.
 pub(super) struct Before {
-    /// Shares of the classes.
+    /// Shares of the classes; none of a number.
     pub(super) priors: Vec<f64>,
     /// Weight of all records.
     total: f64,
@@ -103,7 +104,7 @@ impl Training<'_> {
     fn settings(&self, candidate: &Candidate) -> Result<Settings> {
         let scales = self.plan.release(SQUARES_OF_FEATURES);
         Ok(Settings {
-            counts: self.plan.release("class counts")?.noise_multiplier,
+            counts: self.plan.release(if self.n_classes == 0 { LABEL_MOMENTS } else { CLASS_COUNTS })?.noise_multiplier,
             // Of features that are not scaled nothing is released.
             squares: scales.map_or(candidate.noise_multiplier, |planned| planned.noise_multiplier),
             gradients: candidate.noise_multiplier,
@@ -131,7 +132,10 @@ impl Training<'_> {
         self.pool.install(|| {
             let (units, n_classes) = (settings.records_per_unit, self.n_classes);
             // The stream of the counts is the same for both, so they are released once.
-            let counts = solver::class_priors(rows, n_classes, settings.counts, units, key)?;
+            let counts = match n_classes {
+                0 => solver::number_priors(rows, settings.counts, units, key)?,
+                n_classes => solver::class_priors(rows, n_classes, settings.counts, units, key)?,
+            };
             let scaled = match self.plan.release(SQUARES_OF_FEATURES) {
                 Ok(_) => Some(solver::prepare(rows, n_classes, self.facts, settings, key)?),
                 Err(_) => None,
@@ -140,7 +144,7 @@ impl Training<'_> {
                 Ok(_) => {
                     let own = self.conditioned(settings)?;
                     let own = if is_private { own } else { own.without_noise()? };
-                    Some(WhitenedBlocks::fit(rows, counts.priors.clone(), counts.total, &self.blocks, &own, key)?)
+                    Some(WhitenedBlocks::fit(rows, counts.clone(), &self.blocks, &own, key)?)
                 }
                 Err(_) => None,
             };

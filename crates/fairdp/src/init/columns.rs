@@ -42,11 +42,22 @@ pub(super) fn group(text: &mut String, found: &ColumnGuess) -> Result<()> {
 /// Columns that are one vector.
 pub(super) fn vector(text: &mut String, found: &GuessedVectorColumns) {
     let _ = writeln!(text, "\n[[column]]\nname = {}  # {} columns", quoted(&found.name), found.columns.len());
-    kind(text, &found.vector.column(found.missing > 0), false);
+    kind(text, &found.vector.column(found.missing > 0), BinsOf::Some);
     let _ = writeln!(text, "{MARK}");
 }
 
-pub(super) fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
+/// How fine the bins of numbers and dates are: of public numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BinsOf {
+    /// One: a straight line.
+    One,
+    /// As the range has it.
+    Some,
+    /// Twice as many.
+    Many,
+}
+
+pub(super) fn column(text: &mut String, found: &ColumnGuess, fineness: BinsOf) {
     let _ = writeln!(text, "\n[[column]]\nname = {}", quoted(&found.name));
     match found.column() {
         Column::Dropped => {
@@ -60,7 +71,7 @@ pub(super) fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
             };
             let _ = writeln!(text, "kind = \"drop\"  # {why}");
         }
-        column => kind(text, &column, is_long),
+        column => kind(text, &column, fineness),
     }
     remarks(text, found);
     remarks_on_format(text, found);
@@ -68,15 +79,18 @@ pub(super) fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
 }
 
 /// The kind and what belongs to it.
-fn kind(text: &mut String, column: &Column, is_long: bool) {
+fn kind(text: &mut String, column: &Column, fineness: BinsOf) {
     match column {
         Column::Number { low, high, bins: division, missing, format } => {
             let _ = writeln!(text, "kind = \"number\"\nlow = {}\nhigh = {}", number(*low), number(*high));
             let of_quantiles = match division {
+                _ if fineness == BinsOf::One => {
+                    "  # a straight line: for so few records bins bring more noise than they tell"
+                }
                 Bins::Log(_) | Bins::SignedLog(_) => "  # or \"private\": quantiles, paid for",
                 _ => "",
             };
-            let _ = writeln!(text, "bins = {}{of_quantiles}", bins(division, is_long));
+            let _ = writeln!(text, "bins = {}{of_quantiles}", bins(division, fineness));
             if let Some(missing) = missing {
                 let _ =
                     writeln!(text, "missing = {}  # stands for a missing value, beside an indicator", number(*missing));
@@ -86,7 +100,7 @@ fn kind(text: &mut String, column: &Column, is_long: bool) {
         Column::Date { low, high, bins: division, missing, format, .. } => {
             let _ = writeln!(text, "kind = \"date\"\nlow = {}\nhigh = {}", quoted(low), quoted(high));
             let _ = writeln!(text, "format = \"{}\"", name_of(*format));
-            let _ = writeln!(text, "bins = {}", bins(division, is_long));
+            let _ = writeln!(text, "bins = {}", bins(division, fineness));
             text.push_str("parts = []  # or some of \"year\", \"month\", \"weekday\"\n");
             if *missing {
                 text.push_str("missing = true\n");
@@ -119,8 +133,10 @@ fn kind(text: &mut String, column: &Column, is_long: bool) {
 }
 
 /// Finer where there are many rows.
-fn bins(bins: &Bins, is_long: bool) -> String {
+fn bins(bins: &Bins, fineness: BinsOf) -> String {
+    let is_long = fineness == BinsOf::Many;
     match bins {
+        _ if fineness == BinsOf::One => "1".to_owned(),
         Bins::Equal(16) if is_long => "32".to_owned(),
         Bins::Equal(n) => n.to_string(),
         Bins::Log(16) if is_long => "{ log = 32 }".to_owned(),
@@ -131,7 +147,7 @@ fn bins(bins: &Bins, is_long: bool) -> String {
     }
 }
 
-fn number_format(text: &mut String, NumberFormat { decimal, thousands, unit }: &NumberFormat) {
+pub(super) fn number_format(text: &mut String, NumberFormat { decimal, thousands, unit }: &NumberFormat) {
     if *decimal != '.' {
         let _ = writeln!(text, "decimal = {}", quoted(&decimal.to_string()));
     }

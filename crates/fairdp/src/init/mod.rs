@@ -2,13 +2,14 @@
 //! says so.
 
 mod columns;
+mod label;
 mod remarks;
 mod toml_text;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableError, TableFiles, TextEncoding, Value};
+use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableError, TableFiles, TextEncoding};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
@@ -18,8 +19,9 @@ use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 use crate::recipe::{Recipe, TableFacts, decision_of_method};
 
-use self::columns::{column, group, vector};
-use self::remarks::{remarks, remarks_on_rows};
+use self::columns::{BinsOf, column, group, vector};
+use self::label::{label_entry, number_range};
+use self::remarks::remarks_on_rows;
 use self::toml_text::{list, number, quoted};
 
 /// Declarations of a person about the table.
@@ -98,7 +100,12 @@ impl InitOptions {
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");
         // Columns are not read yet, and no name is refused for a vector.
-        let facts = TableFacts { has_groups: !self.groups.is_empty(), has_vectors: false, records_per_unit: records };
+        let facts = TableFacts {
+            has_groups: !self.groups.is_empty(),
+            is_number: false,
+            has_vectors: false,
+            records_per_unit: records,
+        };
         Recipe::new(&model, &method, facts).map(drop).map_err(|error| {
             let reason = error.message;
             let reason = reason.strip_prefix(&format!("method.name = \"{name}\": ")).unwrap_or(&reason);
@@ -109,6 +116,9 @@ impl InitOptions {
 
 /// From this number of rows on, which is public, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
+/// Below this number of rows times ε, both public, curves of a number's columns are straight lines: the noise
+/// of bins costs more than what they tell. Found on training folds of a generated table.
+const FEW_FOR_BINS: f64 = 2_500.0;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
 
 /// The line of the decision; some methods have one of their own.
@@ -155,7 +165,9 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         options.accept_uncovered
     );
     let _ = writeln!(text, "group_as_input = {}  # whether columns of groups may be inputs", options.group_as_input);
-    text.push_str("fairness = \"none\"  # or \"worst-group\", \"equalized-odds\", \"equal-opportunity\", \"demographic-parity\"\n");
+    let label = find(&options.label, "--label")?;
+    let range = number_range(label, options.positive.as_deref());
+    text.push_str(modes(range.is_some()));
 
     let paths = tables.iter().map(|table| absolute(table)).collect::<Result<Vec<String>>>()?;
     let _ = writeln!(text, "\n[table]\nfiles = {}", list(&paths));
@@ -172,22 +184,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
     remarks_on_rows(&mut text, &guess);
 
-    let label = find(&options.label, "--label")?;
-    let classes = classes(label, options.positive.as_deref())?;
-    let _ = writeln!(
-        text,
-        "\n[label]\ncolumn = {}\nclasses = {}  # of two, the last is positive\n{MARK}",
-        quoted(&options.label),
-        list(&classes)
-    );
-    remarks(&mut text, label);
-    if label.missing > 0 {
-        let _ = writeln!(
-            text,
-            "# {} rows have no label: set table.bad_rows = \"drop\" to train on the others, or leave them out of the table",
-            label.missing
-        );
-    }
+    label_entry(&mut text, label, range, options.positive.as_deref())?;
 
     if let Some(delta) = options.delta.filter(|delta| *delta >= 1.0 / guess.rows as f64) {
         let expected = format!("below one over the number of records, {:.1e}", 1.0 / guess.rows as f64);
@@ -209,25 +206,46 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         );
     }
     if let Some(weight) = &options.weight {
-        let expected = "a column of numbers of at least 0";
-        let range = find(weight, "--weight")?.range.filter(|(low, high)| *low >= 0.0 && *high > 0.0);
-        let (_, high) = range.ok_or_else(|| FairdpError::invalid("--weight", weight, expected))?;
-        let (weight, high) = (quoted(weight), number(high));
-        let _ = writeln!(text, "\n[weight]\ncolumn = {weight}\nhigh = {high}  # larger weights are set to it\n{MARK}");
+        weight_entry(&mut text, find(weight, "--weight")?)?;
     }
     let model = quoted(options.model.as_deref().unwrap_or("auto"));
     let _ = writeln!(
         text,
         "\n[model]\nkind = {model}  # \"additive\": one curve per number, one value per category; \"mlp\""
     );
-    text.push_str(decision(options.method.as_deref()));
+    if range.is_none() {
+        text.push_str(decision(options.method.as_deref()));
+    }
     let method = quoted(options.method.as_deref().unwrap_or("auto"));
     let _ = writeln!(text, "\n[method]\nname = {method}  # or a name from `fairdp methods`");
     for name in &options.groups {
         group(&mut text, find(name, "--group")?)?;
     }
-    inputs(&mut text, &guess, options);
+    let bins = match range {
+        Some(_) if guess.rows as f64 * epsilon < FEW_FOR_BINS => BinsOf::One,
+        _ if guess.rows >= MANY_ROWS => BinsOf::Many,
+        _ => BinsOf::Some,
+    };
+    inputs(&mut text, &guess, options, bins);
     Ok(text)
+}
+
+/// The line of modes of fairness, which are for classes.
+fn modes(is_number: bool) -> &'static str {
+    if is_number {
+        "fairness = \"none\"  # the mean error of every group is released; modes are for classes\n"
+    } else {
+        "fairness = \"none\"  # or \"worst-group\", \"equalized-odds\", \"equal-opportunity\", \"demographic-parity\"\n"
+    }
+}
+
+fn weight_entry(text: &mut String, found: &ColumnGuess) -> Result<()> {
+    let expected = "a column of numbers of at least 0";
+    let range = found.range.filter(|(low, high)| *low >= 0.0 && *high > 0.0);
+    let (_, high) = range.ok_or_else(|| FairdpError::invalid("--weight", &found.name, expected))?;
+    let (weight, high) = (quoted(&found.name), number(high));
+    let _ = writeln!(text, "\n[weight]\ncolumn = {weight}\nhigh = {high}  # larger weights are set to it\n{MARK}");
+    Ok(())
 }
 
 /// Reads the table, and returns the line of its encoding: the one that is given; or, where a text is
@@ -256,7 +274,7 @@ fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
 }
 
 /// The entries of all columns that are inputs, or dropped.
-fn inputs(text: &mut String, guess: &Guess, options: &InitOptions) {
+fn inputs(text: &mut String, guess: &Guess, options: &InitOptions, bins: BinsOf) {
     let is_input = |name: &String| {
         let is_group = options.groups.contains(name) && !options.group_as_input;
         let is_other = [&options.unit, &options.weight].into_iter().flatten().any(|other| other == name);
@@ -272,39 +290,9 @@ fn inputs(text: &mut String, guess: &Guess, options: &InitOptions) {
         match vectors.iter().find(|vector| vector.columns.contains(&place)) {
             Some(found) if found.columns[0] == place => vector(text, found),
             Some(_) => {}
-            None => column(text, found, guess.rows >= MANY_ROWS),
+            None => column(text, found, bins),
         }
     }
-}
-
-/// Sorted, numbers as numbers; the positive one last.
-fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
-    let mut classes: Vec<String> = label.values.iter().map(|(value, _)| value.clone()).collect();
-    if !(2..=100).contains(&classes.len()) {
-        let found = match label.distinct {
-            None => "more than a thousand values".to_owned(),
-            Some(1) => "one value".to_owned(),
-            Some(n) => format!("{n} values"),
-        };
-        return Err(FairdpError::invalid(
-            "--label",
-            format!("{} ({found})", label.name),
-            "a column of 2 to 100 values",
-        ));
-    }
-    if let Some(positive) = positive {
-        if classes.len() > 2 {
-            let found = format!("{positive} (of {} classes)", classes.len());
-            return Err(FairdpError::invalid("--positive", found, "a value of a column that has two"));
-        }
-        let is_positive = |class: &String| Value::of(class) == Value::of(positive);
-        let Some(place) = classes.iter().position(is_positive) else {
-            return Err(FairdpError::invalid("--positive", positive, format!("one of {}", classes.join(", "))));
-        };
-        let positive = classes.remove(place);
-        classes.push(positive);
-    }
-    Ok(classes)
 }
 
 /// The δ that stands where none is given: a power of ten, at most 1e-5, below half of one over the

@@ -4,7 +4,7 @@
 //! Every input column is a separate input `[rows, 1]`: numbers in single precision, NaN where
 //! they are missing, categories as texts without blanks around them. Outputs are `probabilities`,
 //! `[rows, classes]`, and, unless decisions depend on the group, `prediction`, the name of the
-//! class. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
+//! class. A model that predicts a number has the output `prediction`, `[rows, 1]`, alone. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
 //! has no answer: NaN for every probability and an empty prediction. Such rows have a missing or
 //! unknown value with no declared place, or an infinite number.
 
@@ -43,6 +43,17 @@ pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
         let biases = graph.floats("biases", &[n_outputs], &biases);
         let transposed = [Attribute::Integer("transB", 1)];
         values = graph.apply("Gemm", "logits", &[&values, &weights, &biases], &transposed);
+    }
+    if let Some(number) = model.number() {
+        // The sum, set to the range; NaN for a row that is refused.
+        let [low, high] =
+            [("low", number.low), ("high", number.high)].map(|(name, bound)| graph.floats(name, &[], &[bound as f32]));
+        let clipped = graph.apply("Clip", "within the range", &[&values, &low, &high], &[]);
+        let nan = graph.floats("no prediction", &[1], &[f32::NAN]);
+        let output = graph.output("prediction", Element::Float, Some(1));
+        graph.apply_to("Where", &output, &[&refused, &nan, &clipped], &[]);
+        return graph
+            .into_model("fairdp", "Raw columns to a number; numbers as float, NaN if missing, categories as text.");
     }
     let logits = values;
     let n_outputs = model.layers().last().map_or(0, |layer| layer.biases.len());

@@ -77,7 +77,7 @@ fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: 
     let classes: Vec<String> = classes.iter().map(|&class| class.into()).collect();
     let schema = Schema {
         columns: columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
-        label: Label { column: "y".into(), classes: classes.clone() },
+        label: Label::of_classes("y", classes.clone()),
         groups: Vec::new(),
         group_as_input: false,
         unit: None,
@@ -120,8 +120,24 @@ fn tensor(model: &FittedModel, column: &Column, texts: &[&str]) -> Tensor {
     Tensor { shape, data }
 }
 
-/// Both ways of asking a model, over the same rows.
-fn compare(model: &FittedModel, rng: &mut ChaCha8Rng) -> (usize, usize) {
+/// Rows of odd values, as a file and as what the graph makes of them.
+struct Asked {
+    texts: Vec<Vec<&'static str>>,
+    folder: tempfile::TempDir,
+    outputs: HashMap<String, Tensor>,
+}
+
+impl Asked {
+    fn files(&self) -> TableFiles {
+        TableFiles::new(&[self.folder.path().join("t.csv").to_str().unwrap()]).unwrap()
+    }
+
+    fn line(&self, row: usize) -> Vec<&str> {
+        self.texts.iter().map(|column| column[row]).collect()
+    }
+}
+
+fn asked(model: &FittedModel, rng: &mut ChaCha8Rng) -> Asked {
     let columns = &model.encoding().schema().columns;
     let of = |column: &Column| match column {
         Column::Number { .. } => &NUMBERS[..],
@@ -145,18 +161,24 @@ fn compare(model: &FittedModel, rng: &mut ChaCha8Rng) -> (usize, usize) {
     let inputs: HashMap<String, Tensor> =
         inputs.map(|((name, column), texts)| (name.clone(), tensor(model, column, texts))).collect();
     let outputs = evaluate(&onnx(model), inputs);
+    Asked { texts, folder, outputs }
+}
+
+/// Both ways of asking a model, over the same rows.
+fn compare(model: &FittedModel, rng: &mut ChaCha8Rng) -> (usize, usize) {
+    let asked = asked(model, rng);
+    let outputs = &asked.outputs;
     let n_classes = model.classes().len();
     let (Data::Floats(probabilities), Data::Texts(predictions)) =
         (&outputs["probabilities"].data, &outputs["prediction"].data)
     else {
         panic!("other types of outputs");
     };
-    let files = TableFiles::new(&[path.to_str().unwrap()]).unwrap();
-    let mut predictor = Predictor::new(model, &files).unwrap();
+    let mut predictor = Predictor::new(model, &asked.files()).unwrap();
     let mut n_answered = 0;
     for row in 0..ROWS {
         let found = &probabilities[row * n_classes..(row + 1) * n_classes];
-        let line: Vec<&str> = texts.iter().map(|column| column[row]).collect();
+        let line = asked.line(row);
         match predictor.answer() {
             Ok(Some((class, expected))) => {
                 n_answered += 1;
@@ -176,26 +198,28 @@ fn compare(model: &FittedModel, rng: &mut ChaCha8Rng) -> (usize, usize) {
     (n_answered, predictor.counts().dropped as usize)
 }
 
+/// A column of every kind.
+fn columns() -> Vec<(&'static str, Column)> {
+    vec![
+        ("age", number(8, None)),
+        ("pay", number(1, Some(30.0))),
+        ("code", category(&["1", "2.00", "10", "0.5", "01"], false, false)),
+        ("flag", category(&["false", "true"], false, true)),
+        ("bit", category(&["1", "0"], true, false)),
+        ("mixed", category(&["true", "1", "clerk"], false, true)),
+        ("job", category(&["clerk"], true, true)),
+        ("account", category(&["9007199254740993", "1e400"], true, false)),
+        ("bool", Column::Boolean { values: ["false", "true"].map(str::to_owned), missing: true }),
+        ("certain", Column::Boolean { values: ["0", "1"].map(str::to_owned), missing: false }),
+        ("short", vector(VectorBound::Norm(1.0), true)),
+        ("long", vector(VectorBound::Norm(50.0), false)),
+        ("ranged", vector(VectorBound::Range { low: -1.0, high: 4.0 }, true)),
+    ]
+}
+
 /// Every column alone, so that most rows have an answer; then all of them together.
 #[test]
 fn both_ways_answer_the_same_of_the_same_odd_rows() {
-    let columns = || {
-        vec![
-            ("age", number(8, None)),
-            ("pay", number(1, Some(30.0))),
-            ("code", category(&["1", "2.00", "10", "0.5", "01"], false, false)),
-            ("flag", category(&["false", "true"], false, true)),
-            ("bit", category(&["1", "0"], true, false)),
-            ("mixed", category(&["true", "1", "clerk"], false, true)),
-            ("job", category(&["clerk"], true, true)),
-            ("account", category(&["9007199254740993", "1e400"], true, false)),
-            ("bool", Column::Boolean { values: ["false", "true"].map(str::to_owned), missing: true }),
-            ("certain", Column::Boolean { values: ["0", "1"].map(str::to_owned), missing: false }),
-            ("short", vector(VectorBound::Norm(1.0), true)),
-            ("long", vector(VectorBound::Norm(50.0), false)),
-            ("ranged", vector(VectorBound::Range { low: -1.0, high: 4.0 }, true)),
-        ]
-    };
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for column in columns() {
         for (classes, hidden) in [(&["no", "yes"][..], &[][..]), (&["a", "b", "c"], &[]), (&["no", "yes"], &[3])] {
@@ -206,4 +230,33 @@ fn both_ways_answer_the_same_of_the_same_odd_rows() {
     }
     let (n_answered, n_refused) = compare(&model(columns(), &["no", "yes"], &[4], &mut rng), &mut rng);
     assert!(n_answered > 0 && n_refused > 0, "{n_answered} {n_refused}");
+}
+
+/// The number of the graph is that of a prediction to a millionth of the range, and NaN where there is none.
+#[test]
+fn both_ways_predict_the_same_number() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    for columns in columns().into_iter().map(|column| vec![column]).chain([columns()]) {
+        let mut model = model(columns, &["no", "yes"], &[], &mut rng);
+        let schema = Schema { label: Label::of_number("y", -2.0, 3.0), ..model.encoding().schema().clone() };
+        let layers = model.layers().to_vec();
+        model = FittedModel::new(Pipeline::new(schema, Vec::new(), Decision::default()), layers).unwrap();
+        let bytes = serde_json::to_vec(model.pipeline()).unwrap();
+        FittedModel::from_bytes(&bytes, &model.safetensors().unwrap()).unwrap();
+        let asked = asked(&model, &mut rng);
+        assert!(!asked.outputs.contains_key("probabilities"));
+        let Data::Floats(found) = &asked.outputs["prediction"].data else { panic!("another type") };
+        let mut predictor = Predictor::new(&model, &asked.files()).unwrap();
+        for (row, found) in found.iter().enumerate() {
+            match predictor.number() {
+                Ok(Some(expected)) => {
+                    assert!((-2.0..=3.0).contains(&expected));
+                    let difference = (f64::from(*found) - expected).abs();
+                    assert!(difference < 5e-6, "{:?}: {found} {expected}", asked.line(row));
+                }
+                Ok(None) => panic!("{row} rows"),
+                Err(error) => assert!(found.is_nan(), "{:?}: {found}, but {error}", asked.line(row)),
+            }
+        }
+    }
 }

@@ -24,7 +24,7 @@ fn schema() -> Schema {
     let category = Column::Category { values: vec!["a".into(), "b".into()], other: true, missing: false };
     Schema {
         columns: vec![("x".into(), number), ("kind".into(), category)],
-        label: Label { column: "y".into(), classes: CLASSES.map(str::to_owned).to_vec() },
+        label: Label::of_classes("y", CLASSES.map(str::to_owned).to_vec()),
         groups: Vec::new(),
         group_as_input: false,
         unit: Some("id".into()),

@@ -18,6 +18,7 @@ mod ledgers;
 mod memory;
 mod messy;
 mod methods;
+mod numbers;
 mod plans;
 mod predictions;
 mod program;
