@@ -40,8 +40,10 @@ def __getattr__(name: str) -> object:
         return getattr(_import_module("fairdp.tables"), name)
     if name == "FairDPClassifier":
         return _import_module("fairdp.estimator").FairDPClassifier
+    if name == "FairDPRegressor":
+        return _import_module("fairdp.regressor").FairDPRegressor
     raise AttributeError(f"module 'fairdp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "FairDPClassifier"})
+    return sorted({*globals(), *__all__, "FairDPClassifier", "FairDPRegressor"})

@@ -12,6 +12,7 @@ from fairdp._leaks import NotPrivateWarning as NotPrivateWarning
 from fairdp._leaks import PrivacyLeakWarning as PrivacyLeakWarning
 from fairdp._leaks import UnmatchedValuesWarning as UnmatchedValuesWarning
 from fairdp.estimator import FairDPClassifier as FairDPClassifier
+from fairdp.regressor import FairDPRegressor as FairDPRegressor
 from fairdp.tables import Release as Release
 from fairdp.tables import fit as fit
 from fairdp.tables import init as init

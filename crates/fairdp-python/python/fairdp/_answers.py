@@ -55,6 +55,19 @@ class Answers:
             warnings.warn(remark, UnmatchedValuesWarning, stacklevel=stacklevel + 1)
         return classes, probabilities
 
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The range of the number that it predicts; none of classes."""
+        number = self._schema["label"].get("number")
+        return None if number is None else (float(number["low"]), float(number["high"]))
+
+    def numbers(self, columns: Sequence[tuple[str, Any]], *, stacklevel: int) -> np.ndarray:
+        """The number of each record. Warns of values that the model does not know."""
+        numbers, remarks = self._model.numbers(self._table(columns, None, for_decisions=False))
+        for remark in remarks:
+            warnings.warn(remark, UnmatchedValuesWarning, stacklevel=stacklevel + 1)
+        return numbers
+
     def reasons(self, columns: Sequence[tuple[str, Any]], sensitive_features: Any, most: int) -> Reasons:
         """For each record the columns that moved its answer most, with sign."""
         n_columns = len(self.inputs)

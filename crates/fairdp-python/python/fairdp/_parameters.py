@@ -1,4 +1,4 @@
-"""Whether the parameters of the classifier are in range: every refusal names the parameter."""
+"""Whether the parameters of the estimators are in range: every refusal names the parameter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
 _FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest", "one_threshold")
 _LEAST_DELTA = 1e-12
 
-# Names of the classifier's parameters in a configuration.
+# Names of the estimators' parameters in a configuration.
 _NAMES = {
     "privacy.epsilon": "epsilon",
     "privacy.delta": "delta",
@@ -54,8 +54,23 @@ _NAMES = {
 _CONFIGURED = re.compile("|".join(re.escape(name) for name in sorted(_NAMES, key=len, reverse=True)))
 
 
-def check(given: Mapping[str, Any]) -> None:
+# What a regressor does not have.
+_OF_CLASSES: dict[str, Any] = {
+    "model": "auto",
+    "fairness": "none",
+    "decision": "accuracy",
+    "classes": None,
+    "class_weight": None,
+    "hidden": None,
+    "method_options": None,
+    "fairness_options": None,
+    "unit_target": None,
+}
+
+
+def check(parameters: Mapping[str, Any]) -> None:
     """Checks all that can be checked without a record."""
+    given = {**_OF_CLASSES, **parameters}
     _real("epsilon", given["epsilon"], "a finite number above 0", lambda value: 0 < value < math.inf)
     expected = f"a number from {_LEAST_DELTA:g} to below 1"
     if given["delta"] is not None:

@@ -21,6 +21,7 @@ import numpy as np
 from fairdp import _columns, _composition, _fairdp, _progress
 from fairdp._answers import Answers, Reasons
 from fairdp._card import Card
+from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _estimator
 from fairdp._fairdp import tables as _rust
 from fairdp._leaks import NotPrivateWarning, UnmatchedValuesWarning
@@ -59,16 +60,21 @@ class Release:
         return float(self.statement["epsilon"])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """The class of each record of a frame, or of a mapping from column to values, as text.
+        """The class of each record of a frame, or of a mapping from column to values, as text; of a
+        release that predicts a number, that number.
 
         ``sensitive_features`` are needed where decisions depend on the group.
         """
+        if self._answers.range is not None:
+            return self._answers.numbers(_named(X), stacklevel=2)
         found, _ = self._answers.of(_named(X), sensitive_features, for_decisions=True, stacklevel=2)
         answers: np.ndarray = np.array(self.classes, dtype=object)[found]
         return answers
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, in the order of ``classes``."""
+        if self._answers.range is not None:
+            raise FairDPError("predict_proba: the release predicts a number, which has no classes")
         return self._answers.of(_named(X), None, for_decisions=False, stacklevel=2)[1]
 
     def explain(self, X: Any, most: int = 3, *, sensitive_features: Any = None) -> Reasons:

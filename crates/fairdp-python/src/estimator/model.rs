@@ -12,6 +12,9 @@ use crate::errors;
 /// remarks on values that the model does not know.
 type Answers<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f64>>, Vec<String>);
 
+/// A model's numbers, and remarks.
+type Numbers<'py> = (Bound<'py, PyArray1<f64>>, Vec<String>);
+
 /// For each record the columns that moved its answer most, and how much each did.
 type Reasons = Vec<Vec<(String, f64)>>;
 
@@ -58,13 +61,36 @@ impl Model {
         Ok((PyArray1::from_vec(py, classes), PyArray1::from_vec(py, probabilities).reshape(shape)?, remarks))
     }
 
+    /// The number that is predicted for every record, and remarks.
+    fn numbers<'py>(&self, py: Python<'py>, columns: Vec<(String, Column<'py>)>) -> PyResult<Numbers<'py>> {
+        let files = TableFiles::in_memory(table(columns)?);
+        let numbers = || -> fairdp::Result<_> {
+            let mut predictor = Predictor::new(&self.0, &files)?;
+            let mut numbers = Vec::new();
+            while let Some(number) = predictor.number()? {
+                numbers.push(number);
+            }
+            Ok((numbers, predictor.remarks()))
+        };
+        let (numbers, remarks) = py.detach(numbers).map_err(errors::fairdp_error)?;
+        Ok((PyArray1::from_vec(py, numbers), remarks))
+    }
+
     /// The columns that moved each record's answer most, at most so many of them.
     fn reasons(&self, py: Python<'_>, columns: Vec<(String, Column<'_>)>, most: usize) -> PyResult<Reasons> {
         let files = TableFiles::in_memory(table(columns)?);
         let reasons = || -> fairdp::Result<_> {
             let mut predictor = Predictor::new(&self.0, &files)?;
             let mut reasons = Vec::new();
-            while let Some((class, _)) = predictor.answer()? {
+            let is_number = self.0.number().is_some();
+            loop {
+                // A number is the one answer that there is.
+                let answer = if is_number {
+                    predictor.number()?.map(|_| 0)
+                } else {
+                    predictor.answer()?.map(|(class, _)| class)
+                };
+                let Some(class) = answer else { break };
                 let of_row = predictor.reasons(class, most).into_iter();
                 reasons.push(of_row.map(|(column, change)| (column.to_owned(), change)).collect());
             }
