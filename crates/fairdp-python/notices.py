@@ -2,6 +2,7 @@
 
     python crates/fairdp-python/notices.py            # after Cargo.lock has changed
     python crates/fairdp-python/notices.py --check    # whether it is what Cargo.lock says
+    python crates/fairdp-python/notices.py --package fairdp --out FILE    # of a program
 
 The crates are those of every platform. Needs cargo with the crates downloaded.
 """
@@ -27,15 +28,15 @@ def cargo(*arguments: str) -> str:
     return subprocess.run(command, cwd=HERE, check=True, capture_output=True, text=True).stdout
 
 
-def linked_crates() -> dict[tuple[str, str], str]:
+def linked_crates(package: str) -> dict[tuple[str, str], str]:
     """Licence identifiers by name and version: all that is linked, and neither built with nor ours.
     """
     kinds = ["--edges", "normal,no-proc-macro", "--target", "all"]
-    lines = cargo("tree", "--package", "fairdp-python", *kinds, "--prefix", "none", "--format", "{p}\t{l}")
+    lines = cargo("tree", "--package", package, *kinds, "--prefix", "none", "--format", "{p}\t{l}")
     crates = {}
     for line in lines.splitlines():
-        package, _, licence = line.removesuffix(" (*)").partition("\t")
-        name, version, *rest = package.split(" ")
+        crate, _, licence = line.removesuffix(" (*)").partition("\t")
+        name, version, *rest = crate.split(" ")
         if not any(part.startswith("(/") or part[1:3] == ":\\" for part in rest):
             crates[name, version.removeprefix("v")] = licence.removesuffix(" (*)").strip()
     return crates
@@ -60,9 +61,9 @@ def licence_texts(folder: Path, licence: str) -> list[str]:
     return ["\n".join(line.rstrip() for line in path.read_text("utf-8", "replace").strip().splitlines()) for path in files]
 
 
-def notices() -> str:
+def notices(package: str) -> str:
     """The whole file."""
-    crates = linked_crates()
+    crates = linked_crates(package)
     packages = json.loads(cargo("metadata", "--format-version", "1"))["packages"]
     folders = {(package["name"], package["version"]): Path(package["manifest_path"]).parent for package in packages}
     by_text: dict[str, list[str]] = {}
@@ -74,7 +75,7 @@ def notices() -> str:
         if not texts:
             without.append(f"{name} {version}")
     parts = [
-        "The extension module of this package is linked from the crates below, on one platform or another.\n"
+        f"{package} is linked from the crates below, on one platform or another.\n"
         "Each is listed with the licence that its authors declare; the texts that came with them follow. The\n"
         "standard library of Rust is linked too: MIT OR Apache-2.0, the Rust Project Developers.\n"
         f"Without a text of their own: {', '.join(without) or 'none'}.\n",
@@ -88,10 +89,13 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing")
-    if not parser.parse_args().check:
-        NOTICES.write_text(notices(), "utf-8")
+    parser.add_argument("--package", default="fairdp-python", help="the crate of the program or of the extension")
+    parser.add_argument("--out", type=Path, default=NOTICES, help="the file of notices")
+    options = parser.parse_args()
+    if not options.check:
+        options.out.write_text(notices(options.package), "utf-8")
         return 0
-    linked, listed = linked_crates(), listed_crates(NOTICES.read_text("utf-8"))
+    linked, listed = linked_crates(options.package), listed_crates(options.out.read_text("utf-8"))
     for name, version in sorted(linked.items() ^ listed.items()):
         print(f"{name}: {version}: {'not listed' if (name, version) in linked.items() else 'not linked'}", file=sys.stderr)
     return int(linked != listed)

@@ -6,6 +6,7 @@ mod bench;
 mod crash_test;
 mod data;
 mod faults;
+mod release;
 mod replay;
 mod reproduce;
 mod results;
@@ -50,6 +51,8 @@ enum Task {
     Faults(faults::FaultsArgs),
     /// Attack the sensitivity of a step: does one record move only itself?
     Replay(replay::ReplayArgs),
+    /// Build, install and check everything that a release publishes.
+    Release(release::ReleaseArgs),
 }
 
 /// Makes a reader that stops reading (`| head`) end the program, as it does other programs. Rust
@@ -77,6 +80,7 @@ pub(crate) fn main() -> ExitCode {
         Task::CrashTest(args) => crash_test::run(&args),
         Task::Faults(args) => faults::run(&args),
         Task::Replay(args) => replay::run(&args),
+        Task::Release(args) => release::run(&args),
     };
     match done.and_then(|()| terminal::flush()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,141 @@
+//! What was built for this system is installed in empty folders, without Rust, and does what the
+//! README says.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use super::artefacts::Artefacts;
+use super::program;
+use super::tools::{Tools, finish, output, programs_of, pythons};
+use crate::paths;
+use crate::terminal::say;
+
+/// What Python does with a wheel alone: how long it takes to be imported, behind NumPy, in ms.
+const IMPORT: &str = "import numpy, time; start = time.perf_counter(); import fairdp; \
+                      print((time.perf_counter() - start) * 1e3)";
+
+/// An import may take so many ms.
+const LONGEST_IMPORT_MS: f64 = 5.0;
+
+/// Installs the program and the wheel of this system, and follows the README with each.
+///
+/// # Errors
+/// If something is not there, cannot be installed, or does not do what the README says.
+pub(super) fn check(tools: &Tools, targets: &[String], artefacts: &Artefacts) -> anyhow::Result<()> {
+    let readme = fs::read_to_string(paths::workspace_root().join("README.md")).context("reading README.md")?;
+    for target in targets.iter().filter(|target| runs_here(target)) {
+        program_works(target, artefacts, &readme)?;
+    }
+    let mut wheels = artefacts.wheels()?;
+    wheels.retain(|name| !name.contains("musllinux") && name.contains(std::env::consts::ARCH));
+    for wheel in &wheels {
+        if cfg!(target_os = "linux") {
+            finish(tools.python_tool("auditwheel")?.arg("show").arg(artefacts.path(wheel)))?;
+        }
+        let pythons = pythons();
+        ensure!(!pythons.is_empty(), "no Python 3.10 or newer with venv was found on PATH");
+        pythons.iter().try_for_each(|python| wheel_works(python, &artefacts.path(wheel), &readme))?;
+    }
+    Ok(())
+}
+
+/// Whether this system runs programs of another one: its own processor, and for Linux any C
+/// library.
+fn runs_here(target: &str) -> bool {
+    let system = match std::env::consts::OS {
+        "macos" => "-apple-darwin",
+        "windows" => "-windows-",
+        system => system,
+    };
+    target.starts_with(std::env::consts::ARCH) && target.contains(system)
+}
+
+/// Follows the README's lines for one's own table, in a shell that finds the program and nothing of
+/// Rust.
+fn program_works(target: &str, artefacts: &Artefacts, readme: &str) -> anyhow::Result<()> {
+    let place = tempfile::tempdir()?;
+    let archive = artefacts.path(&program::archive(artefacts, target));
+    finish(Command::new("tar").arg("--extract").arg("--gzip").arg("--file").arg(&archive).current_dir(place.path()))?;
+    let folder = place.path().join(program::folder_in_archive(artefacts, target));
+    let start = Instant::now();
+    let block = block(readme, "sh", "fairdp fit")?;
+    output(&mut shell(block, &folder, place.path()))?;
+    ensure!(
+        place.path().join("run/release/statement.json").is_file(),
+        "{target}: the README's lines left no statement"
+    );
+    let seconds = start.elapsed().as_secs_f64();
+    say!("release: {target}: the README's lines for a table took {seconds:.1} s in an empty folder")
+}
+
+/// A shell that runs these lines in a folder and stops at the first that fails.
+fn shell(lines: &str, programs: &Path, folder: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-euc", lines]).current_dir(folder).env_clear();
+    command.env("PATH", format!("{}:/usr/bin:/bin", programs.display())).env("HOME", folder);
+    command
+}
+
+/// Installs a wheel in an environment of its own and follows the README's lines for Python.
+fn wheel_works(python: &str, wheel: &Path, readme: &str) -> anyhow::Result<()> {
+    let place = tempfile::tempdir()?;
+    let environment = place.path().join("environment");
+    let start = Instant::now();
+    finish(Command::new(python).args(["-m", "venv"]).arg(&environment))?;
+    let python = programs_of(&environment).join("python");
+    finish(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).arg(wheel))?;
+    let seconds = start.elapsed().as_secs_f64();
+    // The first import compiles Python's files.
+    let import = || -> anyhow::Result<f64> {
+        let told = output(Command::new(&python).args(["-c", IMPORT]).current_dir(place.path()))?;
+        told.trim().parse().context("milliseconds of an import")
+    };
+    import()?;
+    let milliseconds =
+        (0..5).map(|_| import()).collect::<anyhow::Result<Vec<_>>>()?.into_iter().fold(f64::MAX, f64::min);
+    let start = Instant::now();
+    let mut lines = Command::new(&python);
+    lines.args(["-W", "ignore", "-c", block(readme, "python", "fairdp.fit")?]).current_dir(place.path());
+    let told = output(&mut lines)?;
+    say!(
+        "release: {}: installed in {seconds:.1} s, imported in {milliseconds:.1} ms; the README's lines took {:.1} s \
+         and printed: {}",
+        output(Command::new(&python).arg("--version"))?.trim(),
+        start.elapsed().as_secs_f64(),
+        told.trim()
+    )?;
+    ensure!(
+        milliseconds <= LONGEST_IMPORT_MS,
+        "the import took {milliseconds:.1} ms; at most {LONGEST_IMPORT_MS} are promised"
+    );
+    Ok(())
+}
+
+/// The block of a page in this language that has these words.
+///
+/// # Errors
+/// If there is none.
+fn block<'a>(page: &'a str, language: &str, words: &str) -> anyhow::Result<&'a str> {
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&fence).skip(1).filter_map(|rest| rest.split("```").next());
+    blocks
+        .into_iter()
+        .find(|block| block.contains(words))
+        .with_context(|| format!("README.md: no {language} block with `{words}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_found_by_its_words() {
+        let page = "```sh\ncargo test\n```\n\n```sh\nfairdp fit c.toml\n```\n";
+        assert_eq!(block(page, "sh", "fairdp fit").unwrap(), "fairdp fit c.toml\n");
+        assert!(block(page, "python", "fairdp fit").is_err());
+    }
+}
