@@ -1,5 +1,6 @@
 //! The figures of `docs/reproductions.md`, `docs/results/README.md`, `docs/which-method.md` and
-//! `docs/conditioned-adjusted.md`, and of the pages in `docs/papers`, checked against the records.
+//! `docs/conditioned-adjusted.md`, and of the pages in `docs/papers` and `docs/reproductions`, checked
+//! against the records.
 //!
 //! A figure or a verdict in the text is followed by a comment that says where it is from, parts
 //! separated by ` / `:
@@ -350,7 +351,8 @@ fn problems(text: &str, records: &mut Records) -> (Vec<String>, usize) {
 #[test]
 fn every_figure_of_the_documentation_is_in_the_records() {
     let docs = docs();
-    let pages = std::fs::read_dir(docs.join("papers")).unwrap().map(|entry| entry.unwrap().path());
+    let of_folder = |name: &str| std::fs::read_dir(docs.join(name)).unwrap().map(|entry| entry.unwrap().path());
+    let pages = of_folder("papers").chain(of_folder("reproductions"));
     let mut records = Records::default();
     let (mut all, mut n_checked) = (Vec::new(), 0);
     let others = ["reproductions.md", "results/README.md", "which-method.md", "conditioned-adjusted.md"];
