@@ -34,7 +34,8 @@ def linked_crates(package: str) -> dict[tuple[str, str], str]:
     kinds = ["--edges", "normal,no-proc-macro", "--target", "all"]
     lines = cargo("tree", "--package", package, *kinds, "--prefix", "none", "--format", "{p}\t{l}")
     crates = {}
-    for line in lines.splitlines():
+    # A crate with a library and a program has a blank line between their trees.
+    for line in filter(None, lines.splitlines()):
         crate, _, licence = line.removesuffix(" (*)").partition("\t")
         name, version, *rest = crate.split(" ")
         if not any(part.startswith("(/") or part[1:3] == ":\\" for part in rest):

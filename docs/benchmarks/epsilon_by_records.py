@@ -33,7 +33,10 @@ def areas(options, folder, epsilon):
     config = subprocess.run([*init, "--epsilon", str(epsilon)], check=True, capture_output=True).stdout
     pathlib.Path(at("fairdp.toml")).write_bytes(config)
     run, answers = at(f"run-{epsilon}"), at("answers.csv")
-    subprocess.run([options.fairdp, "fit", at("fairdp.toml"), "--out", run, "-q"], check=True, capture_output=True)
+    fit = subprocess.run([options.fairdp, "fit", at("fairdp.toml"), "--out", run, "-q"], capture_output=True)
+    if fit.returncode == 3 and b"too few" in fit.stderr:
+        return None
+    fit.check_returncode()
     subprocess.run([options.fairdp, "predict", run, at("test.csv"), "--out", answers], check=True, capture_output=True)
     test, scores = pd.read_csv(at("test.csv")), pd.read_csv(answers)["p_yes"]
     smallest = (test["group"] == "c").values
@@ -57,6 +60,9 @@ def main():
         for index, who in enumerate(["all", "smallest"]):
             cells = []
             for epsilon in EPSILONS:
+                if None in found[epsilon]:
+                    cells.append("refused")
+                    continue
                 values = np.array(found[epsilon])[:, index]
                 cells.append(f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}")
             print(f"| {rows:,} | {who} | " + " | ".join(cells) + " |", flush=True)
