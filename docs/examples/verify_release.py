@@ -1,0 +1,164 @@
+"""Checks a release of fairdp, without any code of fairdp: docs/release-format.md is all it was written from.
+
+    python verify_release.py RELEASE      # needs NumPy where batches are sampled
+
+Ends with 0 if everything holds, with 4 if something is wrong, with 3 if an event is of a kind that it does not know.
+"""
+
+import hashlib
+import json
+import math
+import pathlib
+import struct
+import sys
+
+PARTS = ["training", "test", "validation"]
+
+
+class Unknown(Exception):
+    """An event of a kind that is not handled here."""
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def unsealed(text):
+    """The document, after its seal was compared."""
+    body, mark, end = text.rpartition(',\n  "seal": "')
+    if not mark or end != sha256(body.encode()) + '"\n}\n':
+        raise ValueError("statement.json does not have the digest of its seal")
+    return json.loads(body + "\n}")
+
+
+def canonical(event):
+    """The bytes of an event that a ledger hashes."""
+    (kind, fields), = event.items()
+    if kind == "gaussian":
+        return struct.pack("<Bd", 1, fields["noise_multiplier"])
+    if kind == "joint-gaussian":
+        multipliers = fields["noise_multipliers"]
+        return struct.pack(f"<BQ{len(multipliers)}d", 3, len(multipliers), *multipliers)
+    if kind == "poisson-sampled":
+        return struct.pack("<Bd", 6, fields["sampling_rate"]) + canonical(fields["event"])
+    raise Unknown(kind)
+
+
+def chain(releases):
+    """The last digest of the ledger of one part."""
+    merged = []
+    for release in releases:
+        if merged and merged[-1][0] == release["event"]:
+            merged[-1][1] += release["count"]
+        else:
+            merged.append([release["event"], release["count"]])
+    digest = sha256(b"dp-accounting ledger, version 2, zero-out neighbours")
+    for event, count in merged:
+        data = canonical(event)
+        digest = sha256(digest.encode() + struct.pack("<Q", len(data)) + data + struct.pack("<Q", count))
+    return digest
+
+
+def gaussian_precision(event):
+    """1/sigma^2 of a Gaussian mechanism, or None if its batches are sampled."""
+    (kind, fields), = event.items()
+    if kind == "gaussian":
+        return fields["noise_multiplier"] ** -2
+    if kind == "joint-gaussian":
+        return sum(sigma**-2 for sigma in fields["noise_multipliers"])
+    if kind == "poisson-sampled":
+        return None
+    raise Unknown(kind)
+
+
+def delta_of_gaussian(mu, epsilon):
+    """Balle and Wang 2018, Theorem 8, with mu = sensitivity / standard deviation."""
+    below = lambda x: math.erfc(-x / math.sqrt(2)) / 2
+    return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+
+
+def losses_of_sampled(sigma, rate, step, direction):
+    """Probabilities of privacy losses, rounded to multiples of a step: N(0, sigma) with or without the record."""
+    import numpy as np
+
+    x = np.linspace(-12 * sigma, 1 + 12 * sigma, 400_001)
+    density = lambda mean: np.exp(-(((x - mean) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+    without = density(0)
+    with_it = (1 - rate) * without + rate * density(1)
+    first, second = (with_it, without) if direction == "remove" else (without, with_it)
+    loss = np.log(first) - np.log(second)
+    return np.rint(loss / step).astype(int), first * (x[1] - x[0])
+
+
+def delta_of_mixed(mu, sampled, epsilon, step=1e-3, size=1 << 17):
+    """Delta of one Gaussian with mu and of sampled ones, by a Fourier transform of the losses; an estimate."""
+    import numpy as np
+
+    worst = 0.0
+    for direction in ["remove", "add"]:
+        total = np.ones(size // 2 + 1, complex)
+        parts = [(losses_of_sampled(sigma, rate, step, direction), count) for sigma, rate, count in sampled]
+        if mu > 0:
+            parts.append((losses_of_sampled(1 / mu, 1.0, step, direction), 1))
+        for (places, masses), count in parts:
+            row = np.zeros(size)
+            np.add.at(row, places % size, masses)
+            total *= np.fft.rfft(row) ** count
+        row = np.fft.irfft(total, size)
+        loss = np.fft.fftfreq(size, 1 / size) * step
+        above = loss > epsilon
+        worst = max(worst, float(np.sum(row[above] * (1 - np.exp(epsilon - loss[above])))))
+    return worst
+
+
+def epsilon_of(releases, delta):
+    """The least epsilon of one part, by bisection."""
+    mu, sampled = 0.0, []
+    for release in releases:
+        precision = gaussian_precision(release["event"])
+        if precision is None:
+            fields = release["event"]["poisson-sampled"]
+            inner = gaussian_precision(fields["event"])
+            sampled.append((inner**-0.5, fields["sampling_rate"], release["count"]))
+        else:
+            mu = math.hypot(mu, math.sqrt(precision * release["count"]))
+    if mu == 0 and not sampled:
+        return 0.0
+    delta_at = (lambda e: delta_of_mixed(mu, sampled, e)) if sampled else (lambda e: delta_of_gaussian(mu, e))
+    low, high = 0.0, 50.0
+    for _ in range(30 if sampled else 60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_at(middle) > delta else (low, middle)
+    return high
+
+
+def problems(folder):
+    statement = unsealed((folder / "statement.json").read_text("utf-8"))
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    for name in sorted(set(files) ^ {*statement["files"], "statement.json"}):
+        yield f"{name} is missing or has no entry in the statement"
+    for name, digest in statement["files"].items():
+        if name in files and sha256(files[name].read_bytes()) != digest:
+            yield f"{name} was changed"
+    by_part = {part: [release for release in statement["events"] if release["part"] == part] for part in PARTS}
+    if [chain(releases) for releases in by_part.values()] != statement["chain"]:
+        yield "the events do not have the digests of the chain"
+    found = max(epsilon_of(releases, statement["delta"]) for releases in by_part.values())
+    if found > statement["epsilon"] * 1.002:
+        yield f"the statement says epsilon = {statement['epsilon']}, and its events cost {found:.4f}"
+    print(f"epsilon {statement['epsilon']:.4f} at delta {statement['delta']}; here {found:.4f}")
+
+
+def main():
+    try:
+        found = list(problems(pathlib.Path(sys.argv[1])))
+    except Unknown as unknown:
+        print(f"an event of the kind {unknown}, which is not handled here")
+        return 3
+    except (OSError, ValueError, KeyError) as error:
+        found = [str(error)]
+    print("\n".join(found) or "everything holds")
+    return 4 if found else 0
+
+
+sys.exit(main())
