@@ -39,6 +39,10 @@ def appended(name: str) -> Callable[[Path], None]:
     return change
 
 
+def one_more(release: Path) -> None:
+    (release / "notes.txt").write_text("x")
+
+
 def smaller(release: Path) -> None:
     resealed(release, lambda body: re.sub(r'"epsilon": [\d.]+', '"epsilon": 0.5', body, count=1))
 
@@ -56,7 +60,7 @@ BREAKS: dict[str, Callable[[Path], None] | None] = {
     "a card": appended("card.html"),
     "a seal": appended("statement.json"),
     "no model": lambda release: (release / "model.safetensors").unlink(),
-    "one file more": lambda release: (release / "notes.txt").write_text("x"),
+    "one file more": one_more,
     "a smaller epsilon": smaller,
     "less noise": quieter,
     "one step": once,
