@@ -9,6 +9,7 @@ pub mod config;
 mod diagnostics;
 mod error;
 mod exit;
+mod export;
 mod fairness;
 mod fit;
 mod group_scores;
@@ -54,6 +55,7 @@ pub use config::EpsilonChoice;
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
+pub use export::{Exported, model_card, registry_entry};
 pub use fairness::{ColumnRates, Difference, FairnessReport, GroupRates, Rate};
 pub use fit::{
     FitOptions, FitPlan, Fitted, PlannedFeatures, PlannedWidths, Progress, TableSize, fit, fit_table, plan,

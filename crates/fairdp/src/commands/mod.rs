@@ -36,6 +36,15 @@ struct Cli {
     command: Command,
 }
 
+/// Forms of a release.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Form {
+    /// An entry of the registry of deployments that OpenDP keeps (YAML, tier 3).
+    Registry,
+    /// A model card with the header of Hugging Face (Markdown).
+    ModelCard,
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// Print a configuration for a table, one entry per column.
@@ -111,6 +120,14 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Write a release in a form that others ask for. What only a person can say comes from [card], or is named as
+    /// missing.
+    Export {
+        /// The form.
+        form: Form,
+        /// The folder of a run, or its release.
+        folder: PathBuf,
+    },
     /// The methods that a configuration can name, each in one line.
     Methods {
         /// Machine-readable output.
@@ -161,7 +178,8 @@ impl Command {
             | Self::Fairness { .. }
             | Self::Example { .. }
             | Self::Completions { .. }
-            | Self::Man { .. } => false,
+            | Self::Man { .. }
+            | Self::Export { .. } => false,
         }
     }
 }
@@ -371,6 +389,17 @@ fn execute(command: Command) -> Result<(), Failure> {
             )?;
             summary::rates(&mut out, &fairness)?;
             writeln!(out, "release: {} (may leave the house), at no further epsilon", place.join("release").display())?;
+        }
+        Command::Export { form, folder } => {
+            let exported = match form {
+                Form::Registry => fairdp::registry_entry(&folder)?,
+                Form::ModelCard => fairdp::model_card(&folder)?,
+            };
+            out.write_all(exported.text.as_bytes())?;
+            for field in &exported.missing {
+                // What is missing stands in the text, too.
+                let _ = writeln!(io::stderr(), "missing: {field}");
+            }
         }
         Command::Methods { json } => summary::methods(&mut out, json)?,
         Command::Account(args) => args.answer(&mut out)?,

@@ -8,6 +8,7 @@ mod conditioned;
 #[path = "../../examples/csv_to_release.rs"]
 mod csv_to_release;
 mod cuda;
+mod exports;
 mod groups;
 mod init;
 #[cfg(target_os = "linux")]
