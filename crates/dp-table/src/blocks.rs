@@ -57,6 +57,15 @@ pub enum BlockKind {
         /// Whether there is a feature for missing vectors.
         missing: bool,
     },
+    /// The features of an image, of norm 1; with `missing` an indicator.
+    Image {
+        /// How many.
+        length: usize,
+        /// The fixed filters that make them, in words.
+        filters: String,
+        /// Whether there is a feature for missing images.
+        missing: bool,
+    },
     /// Always 1.
     Constant,
 }
@@ -86,6 +95,10 @@ impl BlockKind {
             (_, Input::Vector { length, bound, missing }) => {
                 Self::Vector { length: *length, bound: *bound, missing: *missing }
             }
+            #[cfg(feature = "images")]
+            (_, Input::Image(image)) => {
+                Self::Image { length: image.n_features(), filters: image.filters(), missing: image.missing }
+            }
             // The input of a list is that of its column.
             (_, Input::Boolean(_) | Input::Category(_)) => return Vec::new(),
         };
@@ -99,7 +112,9 @@ impl BlockKind {
             }
             Self::Boolean { missing, .. } => 1 + usize::from(*missing),
             Self::Category { values, other, missing } => values.len() + usize::from(*other) + usize::from(*missing),
-            Self::Vector { length, missing, .. } => length + usize::from(*missing),
+            Self::Vector { length, missing, .. } | Self::Image { length, missing, .. } => {
+                length + usize::from(*missing)
+            }
             Self::Constant => 1,
         }
     }
@@ -112,6 +127,7 @@ impl BlockKind {
             Self::Category { .. } if self.n_features() <= 256 => Width::Byte,
             Self::Category { .. } => Width::Two,
             Self::Vector { length, .. } => Width::Vector(*length),
+            Self::Image { length, .. } => Width::Image(*length),
         }
     }
 
@@ -123,6 +139,7 @@ impl BlockKind {
             | Self::Boolean { .. }
             | Self::Category { .. }
             | Self::Vector { .. }
+            | Self::Image { .. }
             | Self::Constant => 1.0,
         }
     }
@@ -142,7 +159,7 @@ impl BlockKind {
         match self {
             Self::Number { knots, missing } => 1 + usize::from(knots.len() > 2 || missing.is_some()),
             Self::Boolean { .. } | Self::Category { .. } => 1,
-            Self::Vector { length, .. } => *length,
+            Self::Vector { length, .. } | Self::Image { length, .. } => *length,
             Self::Constant => 0,
         }
     }
@@ -151,7 +168,7 @@ impl BlockKind {
         match self {
             Self::Number { knots, .. } if knots.len() > 2 => 3,
             Self::Number { missing: Some(_), .. } => 2,
-            Self::Vector { length, .. } => *length,
+            Self::Vector { length, .. } | Self::Image { length, .. } => *length,
             Self::Number { .. } | Self::Boolean { .. } | Self::Category { .. } | Self::Constant => 1,
         }
     }
@@ -179,7 +196,7 @@ impl FeatureBlock {
                 names.extend(missing.then(|| format!("{column} missing")));
                 names
             }
-            BlockKind::Vector { length, missing, .. } => {
+            BlockKind::Vector { length, missing, .. } | BlockKind::Image { length, missing, .. } => {
                 let mut names: Vec<String> = (0..*length).map(|place| format!("{column}[{place}]")).collect();
                 names.extend(missing.then(|| format!("{column} missing")));
                 names

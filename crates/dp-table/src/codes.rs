@@ -45,8 +45,12 @@ pub(crate) enum Width {
     Two,
     /// This many numbers in single precision.
     Vector(usize),
+    /// As many, and the digest of the image that they were made of.
+    Image(usize),
 }
 
+/// Bytes of an image's digest.
+const DIGEST: usize = 32;
 const LABEL: Range<usize> = 0..2;
 const GROUP: Range<usize> = 2..4;
 
@@ -73,6 +77,7 @@ impl Layout {
                     Width::Byte => 1,
                     Width::Two => 2,
                     Width::Vector(length) => 4 * length,
+                    Width::Image(length) => 4 * length + DIGEST,
                 };
                 InputSlot { at: take(bytes), width }
             })
@@ -117,14 +122,14 @@ impl Layout {
             Width::Byte => Code::Index(u16::from(row[at])),
             Width::Two => Code::Index(u16::from_le_bytes(bytes(row, at))),
             // A vector is read by `vector`.
-            Width::Vector(_) => Code::Position(None),
+            Width::Vector(_) | Width::Image(_) => Code::Position(None),
         }
     }
 
     /// The numbers of a vector; `None` if it is missing.
     pub(crate) fn vector<'a>(&self, row: &'a [u8], input: usize) -> Option<impl Iterator<Item = f32> + 'a> {
         let InputSlot { at, width } = self.inputs[input];
-        let Width::Vector(length) = width else { return None };
+        let (Width::Vector(length) | Width::Image(length)) = width else { return None };
         let numbers = row[at..at + 4 * length].as_chunks::<4>().0;
         let is_there = numbers.first().is_some_and(|first| !f32::from_le_bytes(*first).is_nan());
         is_there.then(|| numbers.iter().map(|number| f32::from_le_bytes(*number)))
@@ -133,10 +138,19 @@ impl Layout {
     /// Writes a vector, or that it is missing.
     pub(crate) fn set_vector(&self, row: &mut [u8], input: usize, numbers: Option<&[f64]>) {
         let InputSlot { at, width } = self.inputs[input];
-        let Width::Vector(length) = width else { return };
+        let (Width::Vector(length) | Width::Image(length)) = width else { return };
         let slots = row[at..at + 4 * length].as_chunks_mut::<4>().0;
         for (place, slot) in slots.iter_mut().enumerate() {
             *slot = numbers.map_or(f32::NAN, |numbers| numbers[place] as f32).to_le_bytes();
+        }
+    }
+
+    /// Writes the digest of an image, so that tables of other images have other digests.
+    #[cfg(feature = "images")]
+    pub(crate) fn set_digest(&self, row: &mut [u8], input: usize, digest: [u8; DIGEST]) {
+        let InputSlot { at, width } = self.inputs[input];
+        if let Width::Image(length) = width {
+            row[at + 4 * length..at + 4 * length + DIGEST].copy_from_slice(&digest);
         }
     }
 
@@ -181,8 +195,9 @@ impl Layout {
             (Width::Byte, Code::Index(index)) => row[at] = index as u8,
             (Width::Two, Code::Index(index)) => row[at..at + 2].copy_from_slice(&index.to_le_bytes()),
             // A column's code has the column's width.
-            (Width::Single, Code::Index(_)) | (Width::Byte | Width::Two, Code::Position(_)) | (Width::Vector(_), _) => {
-            }
+            (Width::Single, Code::Index(_))
+            | (Width::Byte | Width::Two, Code::Position(_))
+            | (Width::Vector(_) | Width::Image(_), _) => {}
         }
     }
 }

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::date_format::DateFormat;
-use crate::guess::{ColumnGuess, GuessedDate, GuessedKind, GuessedVector, StrayTexts};
+use crate::guess::{ColumnGuess, GuessedDate, GuessedImage, GuessedKind, GuessedVector, StrayTexts};
+#[cfg(feature = "images")]
+use crate::image_text::is_image;
+#[cfg(feature = "images")]
+use crate::images;
 use crate::knots::Knots;
 use crate::look_alikes::look_alikes;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
+use crate::reader::TableRow;
 use crate::readings::{DateReading, NumberReading, Readings, plain_number};
 use crate::schema::Bins;
 use crate::text_hash::TextMap;
@@ -53,6 +58,9 @@ pub(crate) struct ColumnStats {
     first_stray: usize,
     readings: Readings,
     vectors: Option<VectorStats>,
+    /// Texts that look like images, and the size of the first.
+    images: u64,
+    image: Option<GuessedImage>,
     /// The number read last, and whether some number was not the one before plus 1.
     last: Option<f64>,
     is_no_counter: bool,
@@ -88,7 +96,7 @@ struct Found {
 }
 
 impl ColumnStats {
-    pub(crate) fn add(&mut self, text: &str, markers: &Markers, line: usize) {
+    pub(crate) fn add(&mut self, text: &str, markers: &Markers, row: &TableRow) {
         self.current = None;
         if markers.contain(text) {
             self.missing += 1;
@@ -107,11 +115,13 @@ impl ColumnStats {
         let number = plain_number(text);
         self.add_value(number);
         let is_list = number.is_none() && text.starts_with('[') && self.add_vector(text);
+        #[cfg(feature = "images")]
+        let is_list = is_list || number.is_none() && self.add_image(text, row);
         let may_be_stray = number.is_none() && !is_list && self.strays.len() < MOST_STRAYS;
         if may_be_stray && !Readings::read(text) {
-            self.add_stray(text, line);
+            self.add_stray(text, row.line());
         }
-        // Lists are long, and each is another one.
+        // Lists and images are long, and each is another one.
         if is_list || self.has_more_texts || self.texts.len() == MOST_VALUES {
             self.has_more_texts = true;
             // They are kept no longer.
@@ -163,6 +173,21 @@ impl ColumnStats {
         true
     }
 
+    /// Counts an image; false for a text that is none.
+    #[cfg(feature = "images")]
+    fn add_image(&mut self, text: &str, row: &TableRow) -> bool {
+        if !is_image(text) {
+            return false;
+        }
+        if self.images == 0 {
+            let size = images::size_of(row, text);
+            self.image =
+                size.map(|size| GuessedImage { height: size.height, width: size.width, channels: size.channels });
+        }
+        self.images += 1;
+        true
+    }
+
     /// Rows with a value, and whether all of them are plain numbers, some with a fraction.
     pub(crate) fn is_real(&self) -> bool {
         self.words == 0 && self.numbers > 0 && self.has_fractions
@@ -198,6 +223,7 @@ impl ColumnStats {
         let vector =
             self.vectors.as_ref().filter(|stats| stats.count == total && (2..=MOST_NUMBERS).contains(&stats.length));
         let vector = vector.map(|stats| GuessedVector { length: stats.length, norm: stats.square.sqrt() });
+        let image = self.image.filter(|_| self.images == total);
         let dates = self.readings.dates().filter(|dates| is_rare(total - dates.fit.n, dates.fit.n, usize::MAX));
         let found = self.numbers();
         let mut values = (!self.has_more_texts).then(|| by_value(&self.texts));
@@ -218,6 +244,7 @@ impl ColumnStats {
         let is_counter = range.is_some() && self.words == 0 && !self.is_no_counter;
         let kind = match distinct {
             _ if vector.is_some() => GuessedKind::Vector,
+            _ if image.is_some() => GuessedKind::Image,
             Some(0 | 1) => GuessedKind::Constant,
             Some(2) if is_boolean => GuessedKind::Boolean,
             Some(2) => GuessedKind::Category,
@@ -253,6 +280,7 @@ impl ColumnStats {
             is_ambiguous: found.is_ambiguous,
             date,
             vector,
+            image,
             epoch,
             missing: self.missing,
             markers: self.markers,

@@ -155,11 +155,18 @@ impl EncodedTable {
     ) -> Result<Self, TableError> {
         let read = Self::read_rows(files, self.encoding.schema(), folder, index, rows);
         // A process with an error tells the others, which wait for its digest.
-        let mine = read.as_ref().ok().map(|(_, part)| part.rows);
+        let mine = read.as_ref().ok().map(|(_, part)| (part.rows, part.sum));
         let all = peers.exchange(&mine, &files.paths()[0])?;
         let (other, _) = read?;
-        let found = all.iter().try_fold(RowsDigest::default(), |sum, part| Some(sum.plus((*part)?)));
-        if found != self.rows_digest {
+        // The codes too: they have the images, of which a row has the paths alone.
+        let none = (RowsDigest::default(), DigestSum::default());
+        let found = all.iter().try_fold(none, |(rows, sum), part| {
+            let (more_rows, more) = (*part)?;
+            Some((rows.plus(more_rows), sum.plus(more)))
+        });
+        let is_same =
+            |(rows, sum)| Some(rows) == self.rows_digest && identity(self.encoding.schema(), sum) == self.digest;
+        if !found.is_some_and(is_same) {
             return Err(TableError::Changed { path: files.paths()[0].clone() });
         }
         Ok(Self { rows: self.rows, digest: self.digest.clone(), rows_digest: self.rows_digest, ..other })

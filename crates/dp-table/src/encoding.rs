@@ -34,6 +34,8 @@ const ROUNDING: f64 = 1.0 / 65_536.0;
 ///   of them is 1;
 /// - a vector has its numbers, brought into the unit ball by the declared bound, and one feature
 ///   for a missing vector where declared;
+/// - an image has the features that fixed filters make of it, of norm 1, and one feature for a
+///   missing image where declared;
 /// - the last feature is 1 for every row.
 #[derive(Debug, Clone)]
 pub struct Encoding {
@@ -344,12 +346,14 @@ impl Encoding {
                         feature(first + usize::from(index - 1).min(block.features.len() - 1), scale);
                     }
                 }
-                BlockKind::Vector { length, .. } => match self.layout.vector(row, input) {
-                    Some(numbers) => {
-                        numbers.enumerate().for_each(|(place, number)| feature(first + place, number * scale));
+                BlockKind::Vector { length, .. } | BlockKind::Image { length, .. } => {
+                    match self.layout.vector(row, input) {
+                        Some(numbers) => {
+                            numbers.enumerate().for_each(|(place, number)| feature(first + place, number * scale));
+                        }
+                        None => feature(first + length, scale),
                     }
-                    None => feature(first + length, scale),
-                },
+                }
                 BlockKind::Category { .. } => {
                     if let Code::Index(index) = self.layout.input(row, input) {
                         feature(first + usize::from(index).min(block.features.len() - 1), scale);

@@ -113,6 +113,20 @@ pub enum TableError {
         /// The column.
         column: String,
     },
+    /// An image is not there, is damaged, or is not as declared.
+    #[error("{}:{line}: column `{column}`: `{image}` {reason}", path.display())]
+    InvalidImage {
+        /// The table's file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+        /// The column.
+        column: String,
+        /// Its text: the image's path, shortened if long.
+        image: Box<str>,
+        /// What was found.
+        reason: Box<str>,
+    },
     /// A row has no label.
     #[error(
         "{}:{line}: column `{column}`: the label is missing; to train on the rows that have one, set bad_rows = \"drop\"",
@@ -188,6 +202,7 @@ impl TableError {
                 | Self::EmptyLine { .. }
                 | Self::MissingValue { .. }
                 | Self::MissingLabel { .. }
+                | Self::InvalidImage { .. }
         )
     }
 
@@ -197,7 +212,8 @@ impl TableError {
             Self::UnknownCategory { column, .. }
             | Self::InvalidNumber { column, .. }
             | Self::MissingValue { column, .. }
-            | Self::MissingLabel { column, .. } => Some(column),
+            | Self::MissingLabel { column, .. }
+            | Self::InvalidImage { column, .. } => Some(column),
             _ => None,
         }
     }
@@ -217,6 +233,7 @@ impl TableError {
             | Self::NotUtf8 { path, line }
             | Self::MissingValue { path, line, .. }
             | Self::MissingLabel { path, line, .. }
+            | Self::InvalidImage { path, line, .. }
             | Self::EmptyLine { path, line } => Some((path, Some(*line))),
             Self::NoUnit { reason, .. } => reason.place(),
             Self::Schema { .. } | Self::InvalidParameter { .. } => None,
@@ -301,6 +318,17 @@ impl Position<'_> {
             column: column.into(),
             value: printable(value),
             accepted: format!("a list of {length} finite numbers ({found} could be read)").into(),
+        }
+    }
+
+    #[cfg(feature = "images")]
+    pub(crate) fn not_an_image(self, column: &str, image: &str, reason: String) -> TableError {
+        TableError::InvalidImage {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            image: printable(image).into(),
+            reason: reason.into(),
         }
     }
 

@@ -20,7 +20,7 @@ pub struct TableFiles {
     vectors: Vec<VectorFiles>,
 }
 
-/// A column of vectors in files of NumPy, one beside each file of the table.
+/// A column of vectors or images in files of its own, one beside each file of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct VectorFiles {
     pub(crate) column: String,
@@ -37,6 +37,12 @@ pub enum TableFormat {
     Parquet,
     /// No file: a table that is in memory.
     Memory(Arc<MemoryTable>),
+    /// A folder of images, PNG or JPEG, in a subfolder for each label: the columns `folder`, empty for
+    /// an image in no subfolder, and `image`, a path. Rows are sorted by both.
+    Folder,
+    /// IDX labels, one byte each: the column `label`. Images in IDX files lie beside them
+    /// ([`TableFiles::with_vectors`]), or are a table with the column `image`.
+    Idx,
 }
 
 /// Details of a delimited text.
@@ -61,7 +67,8 @@ impl Default for Csv {
 impl TableFiles {
     /// Expands paths and patterns with `*`, `?`, `[…]`, `**`. The paths of a pattern are sorted. A
     /// path that exists is never taken for a pattern. Endings decide the format: `.csv`, `.tsv`,
-    /// `.txt` (tabs for `.tsv`), each also with `.gz` or `.zst`, and `.parquet`.
+    /// `.txt` (tabs for `.tsv`) and IDX labels (`.idx` or a name that ends in `ubyte`), each also with
+    /// `.gz` or `.zst`, and `.parquet`. A folder holds images.
     ///
     /// # Errors
     /// [`TableError::Io`] if a path does not exist, [`TableError::File`] for a pattern that is
@@ -117,9 +124,9 @@ impl TableFiles {
         }
     }
 
-    /// The same table with a further column, of vectors that are in files of NumPy (`.npy`): one file
-    /// for each of the table's, in their order, with a row for each of its rows. Patterns are expanded
-    /// and sorted.
+    /// The same table with a further column, of vectors that are in files of NumPy (`.npy`) or of
+    /// images that are in IDX files: one file for each of the table's, in their order, with a record
+    /// for each of its rows. Patterns are expanded and sorted.
     ///
     /// # Errors
     /// As [`new`](Self::new) for files that are not there; [`TableError::File`] for another number of
@@ -217,8 +224,21 @@ fn expand(pattern: &str, paths: &mut Vec<PathBuf>) -> Result<(), TableError> {
     Ok(())
 }
 
+/// Whether a file is IDX by its name, such as `train-images-idx3-ubyte.gz` and `labels.idx`.
+pub(crate) fn is_idx(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    name.ends_with("ubyte") || name.rsplit_once('.').is_some_and(|(_, ending)| ending == "idx")
+}
+
 /// The format by a file's ending, upper or lower case.
 fn format_of(path: &Path) -> Result<TableFormat, TableError> {
+    if path.is_dir() {
+        return Ok(TableFormat::Folder);
+    }
+    if is_idx(path) {
+        return Ok(TableFormat::Idx);
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     match name.rsplit_once('.').map(|(_, ending)| ending) {
@@ -227,7 +247,8 @@ fn format_of(path: &Path) -> Result<TableFormat, TableError> {
         Some("parquet") => Ok(TableFormat::Parquet),
         _ => Err(TableError::File {
             path: path.into(),
-            reason: "has an ending that no format has: .csv, .tsv, .txt (also .gz, .zst), .parquet".into(),
+            reason: "has an ending that no format has: .csv, .tsv, .txt, .idx, -ubyte (also .gz, .zst), .parquet"
+                .into(),
         }),
     }
 }
@@ -274,7 +295,7 @@ mod tests {
         assert_eq!(format("a.parquet").unwrap(), TableFormat::Parquet);
         insta::assert_snapshot!(
             format("table.xlsx").unwrap_err(),
-            @"`table.xlsx` has an ending that no format has: .csv, .tsv, .txt (also .gz, .zst), .parquet"
+            @"`table.xlsx` has an ending that no format has: .csv, .tsv, .txt, .idx, -ubyte (also .gz, .zst), .parquet"
         );
     }
 }

@@ -62,6 +62,18 @@ pub struct GuessedVector {
     pub norm: f64,
 }
 
+/// Findings about images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GuessedImage {
+    /// Rows of pixels of the first image.
+    pub height: usize,
+    /// Pixels in a row.
+    pub width: usize,
+    /// Values of a pixel.
+    pub channels: usize,
+}
+
 /// Findings about dates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -105,6 +117,8 @@ pub struct ColumnGuess {
     pub date: Option<GuessedDate>,
     /// The vectors, if all values are lists of one length.
     pub vector: Option<GuessedVector>,
+    /// The size of the first image, if all values are images.
+    pub image: Option<GuessedImage>,
     /// Whether all numbers would be points in time between 1980 and 2100, in this format.
     pub epoch: Option<DateFormat>,
     /// Rows in which the value is missing.
@@ -143,6 +157,8 @@ pub enum GuessedKind {
     Date,
     /// Lists of numbers, all of one length.
     Vector,
+    /// Images, by the endings of their paths or as a file holds them.
+    Image,
     /// Texts of which there are at most a hundred, or two numbers, or up to a hundred that single
     /// precision does not tell apart.
     Category,
@@ -168,10 +184,7 @@ impl Guess {
             match reader.read(&mut row) {
                 Ok(true) => {
                     rows += 1;
-                    columns
-                        .iter_mut()
-                        .zip(row.fields())
-                        .for_each(|(stats, text)| stats.add(text, &markers, row.line()));
+                    columns.iter_mut().zip(row.fields()).for_each(|(stats, text)| stats.add(text, &markers, &row));
                     for vector in &mut vectors {
                         vector.add(&columns);
                     }
@@ -223,6 +236,20 @@ impl GuessedVector {
     }
 }
 
+impl GuessedImage {
+    /// As a column: with the size found, or the nearest that features are made for.
+    pub fn column(self, missing: bool) -> Column {
+        let Self { height, width, channels } = self;
+        let is_usual = |side: &usize| (8..=128).contains(side);
+        if [height, width].iter().all(is_usual) && [1, 3].contains(&channels) {
+            return Column::Image { height, width, channels, resize: false, missing };
+        }
+        let factor = (64.0 / height.max(width) as f64).min(1.0);
+        let [height, width] = [height, width].map(|side| ((side as f64 * factor).round() as usize).max(8));
+        Column::Image { height, width, channels: if channels < 3 { 1 } else { 3 }, resize: true, missing }
+    }
+}
+
 impl ColumnGuess {
     fn has_a_value_for_a_name(&self) -> bool {
         let name = Value::of(&self.name);
@@ -246,6 +273,9 @@ impl ColumnGuess {
         }
         if let (GuessedKind::Vector, Some(vector)) = (self.kind, self.vector) {
             return vector.column(self.missing > 0);
+        }
+        if let (GuessedKind::Image, Some(image)) = (self.kind, self.image) {
+            return image.column(self.missing > 0);
         }
         match (self.kind, self.range) {
             (GuessedKind::Integer | GuessedKind::Number, Some((low, high))) => Column::Number {

@@ -2,11 +2,16 @@
 
 use std::collections::HashSet;
 
+#[cfg(feature = "images")]
+use scattering::ImageSize;
+
 use crate::codes::{Code, Layout};
 use crate::column_names::InputColumns;
 use crate::counts::ReadOutcome;
 use crate::date_format::{DateFormat, DatePart, Instant};
 use crate::error::{Position, TableError};
+#[cfg(feature = "images")]
+use crate::images::ImageInput;
 use crate::knots::Knots;
 use crate::markers::Markers;
 use crate::number_format::NumberFormat;
@@ -22,11 +27,22 @@ const MOST_YEARS: i16 = 200;
 /// How an input is read.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
-    Number { knots: Knots, missing: Option<f32>, has_truth: bool, format: NumberFormat },
+    Number {
+        knots: Knots,
+        missing: Option<f32>,
+        has_truth: bool,
+        format: NumberFormat,
+    },
     Date(DateInput),
     Boolean(Categories),
     Category(Categories),
-    Vector { length: usize, bound: VectorBound, missing: bool },
+    Vector {
+        length: usize,
+        bound: VectorBound,
+        missing: bool,
+    },
+    #[cfg(feature = "images")]
+    Image(ImageInput),
 }
 
 /// How a date is read.
@@ -71,6 +87,16 @@ impl Input {
                 bound.check(name, *length)?;
                 Self::Vector { length: *length, bound: *bound, missing: *missing }
             }
+            #[cfg(feature = "images")]
+            Column::Image { height, width, channels, resize, missing } => {
+                let size = ImageSize { height: *height, width: *width, channels: *channels };
+                Self::Image(ImageInput::new(name, size, *resize, *missing)?)
+            }
+            #[cfg(not(feature = "images"))]
+            Column::Image { .. } => {
+                let reason = "is of images, which this program was built without: build it with the feature `images`";
+                return Err(TableError::Schema { column: name.into(), reason: reason.into() });
+            }
             Column::Dropped => return Ok(None),
         };
         Ok(Some(input))
@@ -103,6 +129,8 @@ impl Input {
         let text = row.field(column);
         let is_missing = markers.contain(text);
         let (code, met) = match self {
+            #[cfg(feature = "images")]
+            Self::Image(image) => return image.store(row, (name, column), is_missing, (layout, first, out)),
             Self::Number { missing: None, .. } if is_missing => return Err(at.missing_value(name)),
             Self::Number { .. } if is_missing => (Code::Position(None), ReadOutcome::Missing),
             Self::Number { knots, has_truth, format, .. } => {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_debug_implementations)]
 
+mod beside;
 mod blocks;
 mod check;
 mod codes;
@@ -16,12 +17,17 @@ mod encoding;
 mod error;
 mod example;
 mod files;
+mod folder_source;
 mod group;
 mod guess;
 mod guessed_vectors;
 mod header;
 #[cfg(test)]
 mod hook;
+mod idx;
+mod image_text;
+#[cfg(feature = "images")]
+mod images;
 mod inputs;
 mod knots;
 mod look_alikes;
@@ -59,7 +65,8 @@ pub use example::Example;
 pub use files::{Csv, TableFiles, TableFormat};
 pub use group::{Group, Level, ParseGroupError};
 pub use guess::{
-    ColumnGuess, Guess, GuessedDate, GuessedKind, GuessedVector, GuessedVectorColumns, MISSING_MARKERS, StrayTexts,
+    ColumnGuess, Guess, GuessedDate, GuessedImage, GuessedKind, GuessedVector, GuessedVectorColumns, MISSING_MARKERS,
+    StrayTexts,
 };
 pub use look_alikes::{LookAlikes, SpellingDifference, is_invisible};
 pub use markers::spellings_of_marker;

@@ -87,6 +87,15 @@ impl NpyFile {
         self.rows
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Vectors that were read or passed over.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Goes on with this row.
     pub(crate) fn seek(&mut self, row: u64) -> Result<(), TableError> {
         let place = self.begin + row * self.bytes.len() as u64;
@@ -96,12 +105,9 @@ impl NpyFile {
     }
 
     /// Appends the next vector to a row's fields, as a list between brackets with the shortest
-    /// decimals; `table` is the file beside it.
-    ///
-    /// # Errors
-    /// [`TableError::File`] if there is none; [`TableError::Io`].
-    pub(crate) fn push(&mut self, fields: &mut StringRecord, table: &Path) -> Result<(), TableError> {
-        self.pass(table)?;
+    /// decimals.
+    pub(crate) fn push(&mut self, fields: &mut StringRecord) -> Result<(), TableError> {
+        self.next += 1;
         self.content.read_exact(&mut self.bytes).map_err(TableError::io("read", &self.path))?;
         self.text.clear();
         let bytes = self.bytes.chunks_exact(self.real.size());
@@ -119,33 +125,10 @@ impl NpyFile {
         Ok(())
     }
 
-    /// Passes over the vector of a row that cannot be read.
-    ///
-    /// # Errors
-    /// As [`Self::push`].
-    pub(crate) fn pass_over(&mut self, table: &Path) -> Result<(), TableError> {
-        self.pass(table)?;
-        self.content.read_exact(&mut self.bytes).map_err(TableError::io("read", &self.path))
-    }
-
-    fn pass(&mut self, table: &Path) -> Result<(), TableError> {
-        if self.next == self.rows {
-            return Err(self.of_another_table(table, "more"));
-        }
+    /// Passes over the next vector.
+    pub(crate) fn pass_over(&mut self) -> Result<(), TableError> {
         self.next += 1;
-        Ok(())
-    }
-
-    /// Refuses vectors that are left over at the end of the table's file.
-    pub(crate) fn end(&self, table: &Path) -> Result<(), TableError> {
-        if self.next == self.rows { Ok(()) } else { Err(self.of_another_table(table, &self.next.to_string())) }
-    }
-
-    /// Refuses another number of rows.
-    pub(crate) fn of_another_table(&self, table: &Path, rows: &str) -> TableError {
-        let reason =
-            format!("has {} vectors, and `{}` has {rows} rows: expected one for each", self.rows, table.display());
-        TableError::File { path: self.path.clone(), reason }
+        self.content.read_exact(&mut self.bytes).map_err(TableError::io("read", &self.path))
     }
 }
 
@@ -192,6 +175,7 @@ fn shape(header: &str) -> Result<(Real, u64, usize), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beside::BesideFile;
 
     /// A file of version 1 with this header and these numbers.
     fn written(folder: &Path, header: &str, numbers: &[u8]) -> PathBuf {
@@ -211,7 +195,7 @@ mod tests {
         let table = Path::new("t.csv");
         let singles: Vec<u8> = [0.1_f32, -2.0, 1e20, f32::NAN].iter().flat_map(|value| value.to_le_bytes()).collect();
         let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }\n";
-        let mut file = NpyFile::open(&written(folder.path(), header, &singles)).unwrap();
+        let mut file = BesideFile::open(&written(folder.path(), header, &singles)).unwrap();
         let mut fields = StringRecord::new();
         file.push(&mut fields, table).unwrap();
         let early = file.end(table).unwrap_err().to_string().replace(&*folder.path().to_string_lossy(), "");

@@ -1,5 +1,6 @@
 //! One Parquet file, read by a few thousand rows of all columns at a time.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -14,6 +15,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::date_format;
 use crate::error::TableError;
+use crate::image_text::BYTES;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_list::List;
 use crate::parquet_pages::SoundPages;
@@ -47,6 +49,8 @@ pub(crate) struct ParquetSource {
 enum Meaning {
     /// Themselves, or UTF-8 text.
     Plain,
+    /// Bytes of which nothing says that they are text; where they are not, they are images.
+    Bytes,
     /// An unsigned integer.
     Unsigned,
     /// An integer, or a big-endian one of any length, times this power of ten.
@@ -89,7 +93,7 @@ impl ParquetSource {
             numbers.push(match meaning {
                 Meaning::Plain => list.is_none() && !is_text,
                 Meaning::Unsigned | Meaning::Decimal { .. } | Meaning::Seconds { .. } => true,
-                Meaning::Days | Meaning::Instant { .. } => false,
+                Meaning::Bytes | Meaning::Days | Meaning::Instant { .. } => false,
             });
             columns.push(name.trim().to_owned());
             meanings.push(meaning);
@@ -200,7 +204,7 @@ impl ParquetSource {
             if row.fields.as_slice().len() + text.len() > LONGEST_RECORD as usize {
                 return Err(format!("row {}: more than 64 MiB", row.line));
             }
-            row.fields.push_field(text);
+            row.fields.push_field(&text);
         }
         self.next_ahead += 1;
         self.n_rows += 1;
@@ -313,6 +317,7 @@ fn meaning(column: &ColumnDescriptor) -> Option<Meaning> {
         (ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64, _) => {
             Some(Meaning::Unsigned)
         }
+        (ConvertedType::NONE, Physical::BYTE_ARRAY) => Some(Meaning::Bytes),
         (ConvertedType::BSON | ConvertedType::INTERVAL, _) | (_, Physical::FIXED_LEN_BYTE_ARRAY) => None,
         _ => Some(Meaning::Plain),
     }
@@ -331,23 +336,27 @@ pub(crate) enum BatchColumn {
     /// Numbers and lists, written as texts.
     Written(Texts),
     /// Texts where the file has them: thousands of rows may share a long one.
-    Shared(Vec<Option<ByteArray>>),
+    Shared { values: Vec<Option<ByteArray>>, may_be_bytes: bool },
 }
 
 impl BatchColumn {
     fn len(&self) -> usize {
         match self {
             Self::Written(texts) => texts.ends.len(),
-            Self::Shared(values) => values.len(),
+            Self::Shared { values, .. } => values.len(),
         }
     }
 
-    fn get(&self, index: usize) -> Result<&str, String> {
+    fn get(&self, index: usize) -> Result<Cow<'_, str>, String> {
         match self {
-            Self::Written(texts) => Ok(texts.get(index)),
-            Self::Shared(values) => match &values[index] {
-                Some(value) => str::from_utf8(value.data()).map_err(|_| "not UTF-8 text".into()),
-                None => Ok(""),
+            Self::Written(texts) => Ok(texts.get(index).into()),
+            Self::Shared { values, may_be_bytes } => match &values[index] {
+                Some(value) => match str::from_utf8(value.data()) {
+                    Ok(text) => Ok(text.into()),
+                    Err(_) if *may_be_bytes => Ok(format!("{BYTES}{}", hex::encode(value.data())).into()),
+                    Err(_) => Err("not UTF-8 text".into()),
+                },
+                None => Ok("".into()),
             },
         }
     }
@@ -422,7 +431,7 @@ fn read_column(reader: &mut ColumnReader, meaning: Meaning, n: usize) -> Result<
                 shared.push(value.cloned());
                 Ok(())
             })?;
-            Ok(BatchColumn::Shared(shared))
+            Ok(BatchColumn::Shared { values: shared, may_be_bytes: meaning == Meaning::Bytes })
         }
         ColumnReader::FixedLenByteArrayColumnReader(reader) => match meaning {
             Meaning::Decimal { scale } => written(reader, n, |value, text| long_decimal(value.data(), scale, text)),
@@ -481,7 +490,7 @@ fn integer(value: i128, meaning: Meaning, text: &mut String) -> Result<(), Strin
         Meaning::Instant { per_second, is_utc } => return instant(value as i64, per_second, is_utc, text),
         Meaning::Decimal { scale } => decimal(value, scale, text),
         Meaning::Seconds { per_second } => real(value as f64 / per_second, text),
-        Meaning::Plain | Meaning::Unsigned => text.push_str(&value.to_string()),
+        Meaning::Plain | Meaning::Bytes | Meaning::Unsigned => text.push_str(&value.to_string()),
     }
     Ok(())
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 
+use crate::beside::BesideFile;
 use crate::csv_source::CsvSource;
 use crate::error::{Position, TableError};
 use crate::files::{TableFiles, TableFormat};
+use crate::folder_source::FolderSource;
 use crate::header;
+use crate::idx::IdxSource;
 use crate::memory_source::MemorySource;
-use crate::npy::NpyFile;
 use crate::number_format::NumberFormat;
 use crate::parquet_source::ParquetSource;
 use crate::row_index::{RowIndex, RowMark};
@@ -26,8 +28,8 @@ pub struct TableReader {
     /// Position of the file that is read.
     current: usize,
     source: OpenFile,
-    /// Vectors beside the file, and the number of columns that the file itself has.
-    vectors: Vec<NpyFile>,
+    /// Vectors and images beside the file, and the number of columns that the file itself has.
+    vectors: Vec<BesideFile>,
     n_of_file: usize,
     /// Rows still to be read, at most.
     left: usize,
@@ -38,6 +40,8 @@ enum OpenFile {
     Csv(Box<CsvSource>),
     Parquet(Box<ParquetSource>),
     Memory(MemorySource),
+    Folder(FolderSource),
+    Idx(IdxSource),
 }
 
 /// How a file stores the values of a column.
@@ -174,7 +178,8 @@ impl TableReader {
     /// column.
     pub fn stored_as(&self, column: usize) -> StoredAs {
         match &self.source {
-            OpenFile::Csv(_) => StoredAs::Text,
+            OpenFile::Csv(_) | OpenFile::Folder(_) => StoredAs::Text,
+            OpenFile::Idx(source) => source.stored_as(column),
             OpenFile::Parquet(source) => source.stored_as(column),
             OpenFile::Memory(source) => source.stored_as(column),
         }
@@ -209,6 +214,8 @@ impl TableReader {
                 OpenFile::Csv(source) => source.read(row),
                 OpenFile::Parquet(source) => source.read(row),
                 OpenFile::Memory(source) => Ok(source.read(row)),
+                OpenFile::Folder(source) => Ok(source.read(row)),
+                OpenFile::Idx(source) => source.read(row),
             };
             if self.with_vectors(found, row)? {
                 return Ok(true);
@@ -223,7 +230,7 @@ impl TableReader {
         }
     }
 
-    /// The vectors of a row, behind its fields. A row that cannot be read has its vectors too.
+    /// The vectors and images of a row, behind its fields. A row that cannot be read has its own too.
     fn with_vectors(&mut self, found: Result<bool, TableError>, row: &mut TableRow) -> Result<bool, TableError> {
         let table = &self.files.paths()[self.current];
         let is_row = match &found {
@@ -260,9 +267,9 @@ impl TableReader {
     }
 }
 
-/// The vectors beside a file.
-fn open_vectors(files: &TableFiles, file: usize) -> Result<Vec<NpyFile>, TableError> {
-    files.vectors().iter().map(|vectors| NpyFile::open(&vectors.paths[file])).collect()
+/// The vectors and images beside a file.
+fn open_vectors(files: &TableFiles, file: usize) -> Result<Vec<BesideFile>, TableError> {
+    files.vectors().iter().map(|vectors| BesideFile::open(&vectors.paths[file])).collect()
 }
 
 impl OpenFile {
@@ -272,6 +279,8 @@ impl OpenFile {
             TableFormat::Csv(csv) => CsvSource::open(path, *csv).map(|source| Self::Csv(Box::new(source))),
             TableFormat::Parquet => ParquetSource::open(path).map(|source| Self::Parquet(Box::new(source))),
             TableFormat::Memory(table) => Ok(Self::Memory(MemorySource::new(Arc::clone(table)))),
+            TableFormat::Folder => FolderSource::open(path).map(Self::Folder),
+            TableFormat::Idx => IdxSource::open(path).map(Self::Idx),
         }
     }
 
@@ -293,6 +302,11 @@ impl OpenFile {
                 source.skip(n);
                 Ok(())
             }
+            Self::Folder(source) => {
+                source.skip(n);
+                Ok(())
+            }
+            Self::Idx(source) => source.skip(n),
         }
     }
 
@@ -301,6 +315,8 @@ impl OpenFile {
             Self::Csv(source) => source.columns(),
             Self::Parquet(source) => source.columns(),
             Self::Memory(source) => source.columns(),
+            Self::Folder(source) => source.columns(),
+            Self::Idx(source) => source.columns(),
         }
     }
 }

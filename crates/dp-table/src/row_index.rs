@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::csv_source::CsvSource;
 use crate::error::TableError;
 use crate::files::{Csv, TableFiles, TableFormat};
+use crate::folder_source::FolderSource;
+use crate::idx::IdxSource;
 use crate::parquet_source::ParquetSource;
 use crate::peers::Peers;
 use crate::reader::TableRow;
@@ -67,6 +69,8 @@ impl RowIndex {
             TableFormat::Csv(csv) => return text(files, *csv, peers),
             TableFormat::Parquet => files.paths().iter().map(|path| ParquetSource::open(path)?.rows()).collect(),
             TableFormat::Memory(table) => Ok(vec![table.rows() as u64]),
+            TableFormat::Folder => files.paths().iter().map(|path| Ok(FolderSource::open(path)?.rows())).collect(),
+            TableFormat::Idx => files.paths().iter().map(|path| Ok(IdxSource::open(path)?.rows())).collect(),
         };
         let all = peers.exchange(&rows.ok(), &files.paths()[0])?;
         let rows: Option<Vec<u64>> = all[0].clone().filter(|_| all.iter().all(|rows| *rows == all[0]));

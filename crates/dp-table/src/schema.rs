@@ -89,6 +89,22 @@ pub enum Column {
         /// Whether a missing vector has an indicator beside zeros; otherwise it is an error.
         missing: bool,
     },
+    /// An image, as features that fixed filters make of it (`scattering`, with the options of its rule
+    /// for the size). The column holds paths relative to the table's folder or, in Parquet, the bytes
+    /// of PNG and JPEG files. Needs the feature `images`.
+    Image {
+        /// Rows of pixels, 8 to 128.
+        height: usize,
+        /// Pixels in a row, 8 to 128.
+        width: usize,
+        /// 1, or 3 for colours.
+        channels: usize,
+        /// Whether an image of another size or with other channels is brought to these; otherwise
+        /// it is an error.
+        resize: bool,
+        /// Whether a missing image has an indicator beside zeros; otherwise it is an error.
+        missing: bool,
+    },
     /// One of a list of values, each in every spelling ([`Value`](crate::Value)).
     Category {
         /// The list. In a list of truth values, or of 1 and 0 alone, `true` is 1 and `false` is 0.

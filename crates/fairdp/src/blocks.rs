@@ -1,5 +1,5 @@
-//! The blocks of columns that conditioned training whitens: the numbers of each vector, and all other
-//! features together.
+//! The blocks of columns that conditioned training whitens: the numbers of each vector, the features of
+//! each image, and all other features together.
 
 use dp_linear::conditioning::ColumnBlock;
 use dp_table::{BlockKind, Encoding};
@@ -11,7 +11,7 @@ pub(crate) fn column_blocks(encoding: &Encoding) -> Vec<ColumnBlock> {
     let (mut table, mut square, mut vectors) = (Vec::new(), 0.0, Vec::new());
     for block in encoding.blocks() {
         match &block.kind {
-            BlockKind::Vector { length, missing, .. } => {
+            BlockKind::Vector { length, missing, .. } | BlockKind::Image { length, missing, .. } => {
                 let numbers = block.features.start..block.features.start + length;
                 if *missing {
                     table.push(numbers.end);

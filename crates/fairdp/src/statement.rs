@@ -74,6 +74,10 @@ pub struct ReleaseStatement {
     pub tuning: String,
     /// The source of the test figures.
     pub test_figures: String,
+    /// What makes features of the records and was fixed before: filters of images, and the encoder that
+    /// the configuration names. It costs nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed: Vec<String>,
     /// The noise and its generator.
     pub noise: String,
     /// Risks that no ε speaks of.
@@ -194,6 +198,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) scope: Option<String>,
     pub(crate) program: Program,
     pub(crate) card: Option<CardEntry>,
+    pub(crate) fixed: Vec<String>,
 }
 
 impl ReleaseStatement {
@@ -262,6 +267,7 @@ impl ReleaseStatement {
             sampling: facts.sampling,
             tuning: facts.tuning,
             test_figures: facts.test_figures,
+            fixed: facts.fixed,
             noise:
                 "Gaussian, of the real-valued variate rounded once to a public grid; random bits by ChaCha20 under a \
                     256-bit key from the operating system, unless a seed is named above."
@@ -347,6 +353,9 @@ impl ReleaseStatement {
         item("Method", self.method.clone());
         item("Sampling", self.sampling.clone());
         item("Settings", self.tuning.clone());
+        if !self.fixed.is_empty() {
+            item("Fixed beforehand", self.fixed.join("; "));
+        }
         item("Test figures", self.test_figures.clone());
         item("Noise", self.noise.clone());
         if let Some(derivation) = &self.derived_from {

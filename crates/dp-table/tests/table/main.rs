@@ -8,6 +8,7 @@ mod encoded;
 mod formats;
 #[path = "../../examples/guess_and_encode.rs"]
 mod guess_and_encode;
+mod images;
 mod number_labels;
 mod parquet_files;
 mod shared;

@@ -54,6 +54,7 @@ pub(super) fn curves(page: &mut String, model: &FittedModel) {
 fn reach(block: &FeatureBlock, effect: &[f64]) -> Vec<f64> {
     match &block.kind {
         BlockKind::Number { knots, .. } => points(knots, effect).into_iter().map(|(_, y)| y).collect(),
+        BlockKind::Image { .. } => Vec::new(),
         _ => effect.to_vec(),
     }
 }
@@ -88,6 +89,9 @@ fn drawing(block: &FeatureBlock, effect: &[f64], largest: f64) -> (String, Strin
             names.extend(missing.then(|| Level::Missing.to_string()));
             let note = if names.len() > BARS { format!("; {BARS} of {} numbers", names.len()) } else { String::new() };
             (bars(&names, effect, largest), note)
+        }
+        BlockKind::Image { length, .. } => {
+            (String::new(), format!(": {length} features of an image, by fixed filters; not drawn"))
         }
         BlockKind::Category { values, other, missing } => {
             let mut names: Vec<String> = values.iter().map(|value| Level::Value(value.clone()).to_string()).collect();

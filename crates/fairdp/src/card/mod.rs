@@ -27,6 +27,7 @@ pub(crate) fn html(model: &FittedModel, statement: &ReleaseStatement, fairness: 
          content=\"width=device-width,initial-scale=1\"><title>{name}</title><style>{STYLE}</style></head><body>\n<h1>{name}</h1>\n"
     );
     about(&mut page, &card, model);
+    fixed(&mut page, statement);
     person(&mut page, statement);
     if let Some(numbers) = &fairness.numbers {
         errors(&mut page, numbers);
@@ -40,6 +41,13 @@ pub(crate) fn html(model: &FittedModel, statement: &ReleaseStatement, fairness: 
     terms(&mut page, model, statement);
     page.push_str("</body></html>\n");
     page
+}
+
+/// What was fixed before any record was seen.
+fn fixed(page: &mut String, statement: &ReleaseStatement) {
+    if !statement.fixed.is_empty() {
+        let _ = writeln!(page, "<p>Fixed beforehand, at no ε: {}.</p>", escaped(&statement.fixed.join("; ")));
+    }
 }
 
 /// Who made it, and what for.

@@ -75,8 +75,8 @@ enum Command {
         /// The encoding of text files, such as latin1, where it is neither UTF-8 nor UTF-16.
         #[arg(long)]
         encoding: Option<String>,
-        /// A column of vectors in a file of NumPy, row by row beside the table; repeatable, once for
-        /// each file of the table.
+        /// A column of vectors in a file of NumPy, or of images in an IDX file, row by row beside the
+        /// table; repeatable, once for each file of the table.
         #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
         vectors: Vec<(String, String)>,
         /// Machine-readable output, with counts by column.
@@ -228,8 +228,8 @@ struct InitArgs {
     /// The encoding of text files, such as latin1; found unless given.
     #[arg(long)]
     encoding: Option<String>,
-    /// A column of vectors in a file of NumPy, row by row beside the table; repeatable, once for each
-    /// file of the table.
+    /// A column of vectors in a file of NumPy, or of images in an IDX file, row by row beside the table;
+    /// repeatable, once for each file of the table.
     #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
     vectors: Vec<(String, String)>,
     /// Trains on what is read from the records here; the statement then says what is not covered.

@@ -43,6 +43,14 @@ pub struct ColumnEntry {
     pub length: Option<usize>,
     /// Vectors: the largest Euclidean norm, in place of low and high.
     pub norm: Option<f64>,
+    /// Images: rows of pixels.
+    pub height: Option<usize>,
+    /// Images: pixels in a row.
+    pub width: Option<usize>,
+    /// Images: 1, or 3 for colours; 1 unless given.
+    pub channels: Option<usize>,
+    /// Images: whether those of another size or with other channels are brought to these.
+    pub resize: Option<bool>,
     /// Categories: the values. Booleans: the two.
     pub values: Option<Vec<String>>,
     /// Categories: whether all other texts share a feature.
@@ -67,6 +75,8 @@ pub enum ColumnKind {
     Boolean,
     /// Vectors of numbers, such as embeddings.
     Vector,
+    /// Images, as features of fixed filters.
+    Image,
     /// One of a list of texts.
     Category,
     /// Not used.

@@ -18,6 +18,7 @@ impl ColumnKind {
             Self::Date => ("a date", &["low", "high", "bounds", "bins", "missing", "format", "parts"]),
             Self::Boolean => ("a boolean", &["values", "missing"]),
             Self::Vector => ("a vector", &["length", "norm", "low", "high", "missing"]),
+            Self::Image => ("an image", &["height", "width", "channels", "resize", "missing"]),
             Self::Category => ("a category", &["values", "other", "missing"]),
             Self::Drop => ("a column that is dropped", &[]),
         }
@@ -38,6 +39,7 @@ impl ColumnEntry {
             ColumnKind::Date => self.date(released),
             ColumnKind::Boolean => self.boolean(),
             ColumnKind::Vector => self.vector(),
+            ColumnKind::Image => self.image(),
             ColumnKind::Category => {
                 let Some(values) = self.values.clone() else {
                     return Err(self.refusal("values", "none", "a list of texts"));
@@ -66,6 +68,10 @@ impl ColumnEntry {
             ("parts", self.parts.is_some()),
             ("length", self.length.is_some()),
             ("norm", self.norm.is_some()),
+            ("height", self.height.is_some()),
+            ("width", self.width.is_some()),
+            ("channels", self.channels.is_some()),
+            ("resize", self.resize.is_some()),
             ("values", self.values.is_some()),
             ("other", self.other.is_some()),
         ];
@@ -210,6 +216,19 @@ impl ColumnEntry {
             return Err(self.refusal("length", "none", "how many numbers each vector has"));
         };
         Ok(Column::Vector { length, bound, missing: self.has_missing_feature()? })
+    }
+
+    fn image(&self) -> Result<Column, EntryError> {
+        let side = |key: &str, side: Option<usize>| {
+            side.ok_or_else(|| self.refusal(key, "none", "a number of pixels, from 8 to 128"))
+        };
+        Ok(Column::Image {
+            height: side("height", self.height)?,
+            width: side("width", self.width)?,
+            channels: self.channels.unwrap_or(1),
+            resize: self.resize.unwrap_or(false),
+            missing: self.has_missing_feature()?,
+        })
     }
 }
 

@@ -99,7 +99,8 @@ pub(crate) struct ConfigText<'a> {
 pub struct TableEntry {
     /// Paths, or patterns with `*`.
     pub files: Vec<String>,
-    /// Columns of vectors that are in files of NumPy, by name: a file for each of the table's.
+    /// Columns of vectors that are in files of NumPy, and of images that are in IDX files, by name: a
+    /// file for each of the table's.
     #[serde(default)]
     pub vectors: BTreeMap<String, Vec<String>>,
     /// Between two fields of a text file; by the file's ending and its first line unless given.
@@ -167,7 +168,7 @@ pub struct TestEntry {
     pub fraction: Option<f64>,
     /// Files of their own instead.
     pub files: Option<Vec<String>>,
-    /// Their columns of vectors in files of NumPy.
+    /// Their columns of vectors and images in files of their own.
     #[serde(default)]
     pub vectors: BTreeMap<String, Vec<String>>,
 }
@@ -258,6 +259,12 @@ pub struct CardEntry {
     pub purpose: Option<String>,
     /// What it is not for.
     pub limits: Option<String>,
+    /// The encoder of texts or images that made the vectors, which was fixed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<String>,
+    /// sha256 of its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder_sha256: Option<String>,
 }
 
 /// `[model]`.

@@ -11,8 +11,8 @@ use fair_decisions::Mode;
 use super::entry_error::EntryError;
 use super::nearest::explain;
 use super::{
-    BinsEntry, BoundEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Decision, GroupEntry, LEAST_DELTA,
-    MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
+    BinsEntry, BoundEntry, CONFIG_VERSION, CardEntry, ColumnEntry, ColumnKind, Config, Decision, GroupEntry,
+    LEAST_DELTA, MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -132,6 +132,7 @@ impl Config {
         }
         self.check_unit()?;
         self.check_vectors()?;
+        self.check_card()?;
         self.csv(Csv::default()).map(drop)?;
         self.label.label()?;
         self.check_counts()?;
@@ -220,6 +221,20 @@ impl Config {
         Ok(())
     }
 
+    fn check_card(&self) -> Result<(), EntryError> {
+        let Some(CardEntry { encoder, encoder_sha256: Some(digest), .. }) = &self.card else { return Ok(()) };
+        let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_digest {
+            let expected = "a sha256 of 64 hexadecimal digits, as sha256sum prints it";
+            return Err(EntryError::value("card.encoder_sha256", digest, expected));
+        }
+        if encoder.is_none() {
+            let message = "card.encoder_sha256: expected with card.encoder, which says what it is the digest of";
+            return Err(EntryError::new("card.encoder_sha256", message));
+        }
+        Ok(())
+    }
+
     /// Clipped gradients have no weights.
     fn check_weight(&self, place: &str, recipe: &Recipe) -> Result<(), EntryError> {
         if matches!(recipe.method, Method::FullDescent(_) | Method::Conditioned { .. }) {
@@ -271,7 +286,7 @@ impl Config {
         TableFacts {
             has_groups: !self.group.is_empty(),
             is_number: self.label.is_number(),
-            has_vectors: self.column.iter().any(|column| column.kind == ColumnKind::Vector),
+            has_vectors: self.column.iter().any(|column| matches!(column.kind, ColumnKind::Vector | ColumnKind::Image)),
             records_per_unit: self.records_per_unit(),
         }
     }
@@ -423,6 +438,15 @@ impl Config {
                 ColumnKind::Vector => {
                     let bound = column.norm.map_or_else(|| range(column), |norm| format!("up to a norm of {norm}"));
                     format!("vectors {bound}{}", missing_values(column))
+                }
+                ColumnKind::Image => {
+                    let side = |side: Option<usize>| side.unwrap_or_default();
+                    format!(
+                        "images of {} × {} pixels{}",
+                        side(column.height),
+                        side(column.width),
+                        missing_values(column)
+                    )
                 }
                 ColumnKind::Category => {
                     let values = shortened(column.values.as_deref().unwrap_or_default());

@@ -54,6 +54,9 @@ fn in_words(kind: &BlockKind) -> Option<String> {
             };
             format!("vector, {bound}{}", missing(*has_missing))
         }
+        BlockKind::Image { filters, missing: has_missing, .. } => {
+            format!("image, {filters}{}", missing(*has_missing))
+        }
         BlockKind::Constant => return None,
     })
 }

@@ -438,6 +438,7 @@ impl Run<'_> {
             total_epsilon,
             program,
             card: config.card.clone(),
+            fixed: texts::fixed(config, tables.training.encoding()),
         })
     }
 

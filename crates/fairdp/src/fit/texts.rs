@@ -1,6 +1,6 @@
 //! Sentences of a statement: unit of privacy, coverage, settings, batches.
 
-use dp_table::BadRows;
+use dp_table::{BadRows, BlockKind, Encoding};
 
 use super::FitPlan;
 use super::candidates::Candidate;
@@ -132,4 +132,21 @@ pub(super) fn sampling(plan: &FitPlan) -> String {
         "{batches}; the parts of the records were divided by this program, by the record's number or by a keyed hash of its \
          unit"
     )
+}
+
+/// What makes features of the records and depends on none of them.
+pub(super) fn fixed(config: &Config, encoding: &Encoding) -> Vec<String> {
+    let images = encoding.blocks().iter().filter_map(|block| {
+        let BlockKind::Image { length, filters, .. } = &block.kind else { return None };
+        Some(format!(
+            "column `{}`: {length} features of an image by {filters}, whose filters are constants",
+            block.column
+        ))
+    });
+    let encoder = config.card.as_ref().and_then(|card| {
+        let digest = card.encoder_sha256.as_ref().map(|digest| format!(", sha256 {}", digest.to_lowercase()));
+        let encoder = card.encoder.as_ref()?;
+        Some(format!("the encoder {encoder}{}, as the configuration says", digest.unwrap_or_default()))
+    });
+    images.chain(encoder).collect()
 }

@@ -64,6 +64,7 @@ pub(super) fn column(text: &mut String, found: &ColumnGuess, fineness: BinsOf) {
             let why = match found {
                 ColumnGuess { kind: GuessedKind::Constant, .. } => "one value, or none",
                 ColumnGuess { name, .. } if name.starts_with("Unnamed: 0") => "an index, as pandas names it",
+                ColumnGuess { kind: GuessedKind::Image, .. } => "images",
                 ColumnGuess { range: Some(_), .. } => {
                     "numbers of the rows, or too large or too close together to be told apart"
                 }
@@ -120,6 +121,13 @@ fn kind(text: &mut String, column: &Column, fineness: BinsOf) {
                 }
                 VectorBound::Range { low, high } => writeln!(text, "low = {}\nhigh = {}", number(*low), number(*high)),
             };
+            if *missing {
+                text.push_str("missing = true\n");
+            }
+        }
+        Column::Image { height, width, channels, resize, missing } => {
+            let _ = writeln!(text, "kind = \"image\"\nheight = {height}\nwidth = {width}\nchannels = {channels}");
+            let _ = writeln!(text, "resize = {resize}  # true: images of another size are brought to this one");
             if *missing {
                 text.push_str("missing = true\n");
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dp_table::{BlockKind, Encoding, FeatureBlock, Value, spellings_of_marker};
+use dp_table::{BlockKind, Encoding, FeatureBlock, Value, VectorBound, spellings_of_marker};
 
 use super::graph::{Attribute, Element, Graph, length};
 use super::{numbers, vector};
@@ -13,7 +13,9 @@ pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> (String, Strin
     for block in encoding.blocks() {
         match block.kind {
             BlockKind::Number { .. } => graph.input(&block.column, Element::Float, 1),
-            BlockKind::Vector { length, .. } => graph.input(&block.column, Element::Float, length),
+            BlockKind::Vector { length, .. } | BlockKind::Image { length, .. } => {
+                graph.input(&block.column, Element::Float, length);
+            }
             BlockKind::Boolean { .. } | BlockKind::Category { .. } => graph.input(&block.column, Element::Text, 1),
             BlockKind::Constant => {}
         }
@@ -37,6 +39,10 @@ pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> (String, Strin
             }
             BlockKind::Vector { bound, missing, .. } => {
                 vector::features(graph, block, *bound, *missing, encoding.scale())
+            }
+            // The features themselves, which fixed filters made of it.
+            BlockKind::Image { missing, .. } => {
+                vector::features(graph, block, VectorBound::Norm(1.0), *missing, encoding.scale())
             }
             BlockKind::Constant => continue,
         };

@@ -2,7 +2,8 @@
 //! graph.
 //!
 //! Every input column is a separate input `[rows, 1]`: numbers in single precision, NaN where
-//! they are missing, categories as texts without blanks around them. Outputs are `probabilities`,
+//! they are missing, categories as texts without blanks around them. A vector is one input `[rows,
+//! length]`, and so are the features of an image, which its filters have made before. Outputs are `probabilities`,
 //! `[rows, classes]`, and, unless decisions depend on the group, `prediction`, the name of the
 //! class. A model that predicts a number has the output `prediction`, `[rows, 1]`, alone. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
 //! has no answer: NaN for every probability and an empty prediction. Such rows have a missing or

@@ -10,6 +10,8 @@ mod csv_to_release;
 mod cuda;
 mod exports;
 mod groups;
+#[cfg(feature = "images")]
+mod images;
 mod init;
 #[cfg(target_os = "linux")]
 mod keys;

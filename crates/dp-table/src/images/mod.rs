@@ -1,0 +1,129 @@
+//! Columns of images: from a file to features of fixed filters.
+
+mod decode;
+mod resize;
+mod text;
+
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use scattering::{ImageFeatures, ImageFeaturesConfig, ImageSize};
+use sha2::{Digest, Sha256};
+
+use self::decode::Pixels;
+use self::text::ImageText;
+use crate::codes::Layout;
+use crate::counts::ReadOutcome;
+use crate::error::TableError;
+use crate::reader::TableRow;
+
+/// How an image is read.
+#[derive(Debug, Clone)]
+pub(crate) struct ImageInput {
+    size: ImageSize,
+    resize: bool,
+    pub(crate) missing: bool,
+    features: Arc<ImageFeatures>,
+}
+
+impl ImageInput {
+    /// # Errors
+    /// [`TableError::Schema`] for a size out of range.
+    pub(crate) fn new(column: &str, size: ImageSize, resize: bool, missing: bool) -> Result<Self, TableError> {
+        let refuse = |reason: String| TableError::Schema { column: column.into(), reason };
+        if ![1, 3].contains(&size.channels) {
+            return Err(refuse(format!("channels = {}: expected 1, or 3 for colours", size.channels)));
+        }
+        let features = ImageFeaturesConfig::for_size(size).and_then(|config| ImageFeatures::new(config, size));
+        let features = Arc::new(features.map_err(|error| refuse(error.to_string()))?);
+        Ok(Self { size, resize, missing, features })
+    }
+
+    pub(crate) fn n_features(&self) -> usize {
+        self.features.n_features()
+    }
+
+    /// The filters, in words.
+    pub(crate) fn filters(&self) -> String {
+        let config = self.features.config();
+        let mut text = format!(
+            "wavelet scattering, J = {}, {} angles, order {}",
+            config.scattering.log2_scale, config.scattering.angles, config.scattering.order
+        );
+        if let Some(kept) = config.frequencies {
+            // Writing to a text does not fail.
+            let _ = write!(text, ", {kept} × {kept} frequencies of each map");
+        }
+        text
+    }
+
+    /// Writes the features of an image, and a digest of its pixels.
+    pub(crate) fn store(
+        &self,
+        row: &TableRow,
+        (name, column): (&str, usize),
+        is_missing: bool,
+        (layout, input, out): (&Layout, usize, &mut [u8]),
+    ) -> Result<ReadOutcome, TableError> {
+        let at = row.position();
+        if is_missing {
+            if !self.missing {
+                return Err(at.missing_value(name));
+            }
+            layout.set_vector(out, input, None);
+            return Ok(ReadOutcome::Missing);
+        }
+        let text = row.field(column);
+        let refuse = |reason: String| at.not_an_image(name, text, reason);
+        let pixels = self.pixels(row, text).map_err(refuse)?;
+        let digest = pixels.iter().fold(Sha256::new(), |digest, pixel| digest.chain_update(pixel.to_le_bytes()));
+        let features = self.features.of(&pixels, NonZeroUsize::MIN).map_err(|error| refuse(error.to_string()))?;
+        let features: Vec<f64> = features.into_iter().map(f64::from).collect();
+        layout.set_vector(out, input, Some(&features));
+        layout.set_digest(out, input, digest.finalize().into());
+        Ok(ReadOutcome::Declared)
+    }
+
+    /// Pixels from 0 to 1, of the declared size.
+    fn pixels(&self, row: &TableRow, text: &str) -> Result<Vec<f32>, String> {
+        let found = match ImageText::of(text)? {
+            ImageText::Pixels { size, bytes } => {
+                self.accept(size)?;
+                Pixels { size, bytes }
+            }
+            ImageText::Bytes(bytes) => decode::decode(&bytes, |size| self.accept(size))?,
+            ImageText::Path(path) => decode::decode(&decode::read(&beside(row, path))?, |size| self.accept(size))?,
+        };
+        Ok(resize::resized(&found, self.size))
+    }
+
+    /// Refuses an image of another size before anything of it is decoded.
+    fn accept(&self, found: ImageSize) -> Result<(), String> {
+        if found == self.size || self.resize {
+            return Ok(());
+        }
+        let expected = "or resize = true, which brings images to it";
+        Err(format!("has {}, expected {}, {expected}", in_words(found), in_words(self.size)))
+    }
+}
+
+/// The size of the image that a field holds or names, by its header; `None` where it has none.
+pub(crate) fn size_of(row: &TableRow, text: &str) -> Option<ImageSize> {
+    match ImageText::of(text).ok()? {
+        ImageText::Pixels { size, .. } => Some(size),
+        ImageText::Bytes(bytes) => decode::size(&bytes).ok(),
+        ImageText::Path(path) => decode::size(&decode::read(&beside(row, path)).ok()?).ok(),
+    }
+}
+
+/// A path, relative to the folder of the row's table.
+fn beside(row: &TableRow, path: &str) -> std::path::PathBuf {
+    row.file().parent().unwrap_or(Path::new("")).join(path)
+}
+
+fn in_words(size: ImageSize) -> String {
+    let ImageSize { height, width, channels } = size;
+    format!("{height} × {width} pixels and {channels} channel{}", if channels == 1 { "" } else { "s" })
+}
