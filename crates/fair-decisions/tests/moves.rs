@@ -83,7 +83,7 @@ fn what_moves_gains() {
             of_alike += modes.iter().map(|&mode| moves(shifts, n, mode, &mut rng).moved).sum::<usize>();
         }
     }
-    // Of 240 choices among alike groups 4 or 5 move.
+    // 240 choices among alike groups: one in twenty may move.
     assert!(of_alike <= 12, "{of_alike}");
     for mode in modes {
         let Moves { moved, for_the_worse, true_gains, told } =

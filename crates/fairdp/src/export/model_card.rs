@@ -39,7 +39,7 @@ pub fn model_card(folder: &Path) -> Result<Exported> {
     let mut text = format!(
         "---\nlibrary_name: fairdp\npipeline_tag: {task}\ntags:\n- differential-privacy\n- fairness\n- tabular\n---\n\n# {name}\n\n"
     );
-    for warning in source.warning() {
+    if let Some(warning) = source.warning() {
         text += &format!("**{warning}**\n\n");
     }
     let epsilon = rounded_up(statement.epsilon);

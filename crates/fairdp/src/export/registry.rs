@@ -107,7 +107,7 @@ pub fn registry_entry(folder: &Path) -> Result<Exported> {
         ),
     ]);
     let mut text = String::new();
-    for line in source.warning() {
+    if let Some(line) = source.warning() {
         text += &format!("# {line}\n");
     }
     text += &format!("# By the schema of github.com/opendp/deployments-registry-data, revision {REVISION}.\n");
