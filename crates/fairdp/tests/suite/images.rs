@@ -73,7 +73,7 @@ fn folders_and_idx_files_give_one_release() {
     assert!(fixed.contains("wavelet scattering, J = 2") && fixed.contains("the encoder made up, version 1"), "{fixed}");
     let card = fs::read_to_string(here.join("idx/release/card.html")).unwrap();
     assert!(card.contains("Fixed beforehand, at no ε: column `image`"), "{card}");
-    let answers = done(here, &["predict", "folder", "images"]);
+    let answers = done(here, &["predict", "folder", "images", "--out", "-"]);
     let right = answers
         .lines()
         .skip(1)
