@@ -156,7 +156,7 @@ impl Scattering {
     /// Results of all images.
     ///
     /// # Errors
-    /// [`ScatteringError::Mismatch`] unless there is a whole number of images;
+    /// [`ScatteringError::Pixels`] unless there is a whole number of images;
     /// [`ScatteringError::InvalidParameter`] if the system has no more threads to give.
     pub fn transform(&self, images: &[f32], threads: NonZeroUsize) -> Result<Vec<f32>> {
         let output = self.output();
