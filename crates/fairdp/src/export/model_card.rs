@@ -9,14 +9,16 @@ use crate::error::Result;
 use crate::printable::rounded_up;
 
 /// Figures by group, with the words for them.
-const FIGURES: [(&str, &str); 7] = [
+const FIGURES: [(&str, &str); 9] = [
     ("accuracy", "accuracy"),
     ("balanced_accuracy", "balanced accuracy"),
     ("true_positive_rate", "true-positive rate"),
     ("false_positive_rate", "false-positive rate"),
     ("auc", "AUC"),
+    ("r2", "R²"),
     ("mean_absolute_error", "mean absolute error"),
-    ("r_squared", "R²"),
+    ("root_mean_squared_error", "root mean squared error"),
+    ("mean_error", "mean error"),
 ];
 
 /// A model card with the header that Hugging Face reads, from a run or its release. `missing` has
@@ -34,8 +36,11 @@ pub fn model_card(folder: &Path) -> Result<Exported> {
     let limits = ask(source.card(|card| card.limits.as_ref()), "limits", "what it is not for (card.limits)");
     let owner = ask(source.card(|card| card.owner.as_ref()), "owner", "who answers for it (card.owner)");
 
-    let is_number = source.fairness.pointer("/overall/mean_absolute_error").is_some();
-    let task = if is_number { "tabular-regression" } else { "tabular-classification" };
+    // Of a number that is predicted the figures have a place of their own.
+    let (task, figures) = match source.fairness.get("numbers") {
+        Some(numbers) => ("tabular-regression", numbers),
+        None => ("tabular-classification", &source.fairness),
+    };
     let mut text = format!(
         "---\nlibrary_name: fairdp\npipeline_tag: {task}\ntags:\n- differential-privacy\n- fairness\n- tabular\n---\n\n# {name}\n\n"
     );
@@ -48,7 +53,7 @@ pub fn model_card(folder: &Path) -> Result<Exported> {
          ## Out of scope\n\n{limits}\n\n## Who answers for it\n\n{owner}\n\n## Quality by group\n\n",
         statement.delta, statement.mark, statement.unit.what
     );
-    text += &groups(&source.fairness);
+    text += &groups(figures);
     text += &format!(
         "\n{}\n\n## Training\n\n{}\n\n{}\n\n## Privacy\n\nNot covered by ε: {}.\n\nOut of scope: {}.\n\n\
          `statement.json` has every release of private data; `fairdp verify` checks it.\n",
