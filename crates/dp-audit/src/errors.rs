@@ -11,14 +11,10 @@ use dp_train::{Purpose, Randomness, Result, TrainError};
 use fair_decisions::{ErrorCells, hook};
 use serde::Serialize;
 
-use crate::privacy::{epsilon_of_mu, mu_of_many_runs};
+use crate::two_worlds::{FAILURE, attacked_epsilon};
 
 /// Noise multiplier of the audited release.
 const SIGMA: f64 = 1.0;
-/// Runs in either world.
-const RUNS: u32 = 20_000;
-/// Probability that the lower bound is above the true ε.
-const FAILURE: f64 = 1e-3;
 /// The record that moves the sums most.
 const CANARY: (f64, f64) = (0.5, -0.5);
 /// Noise that hides nothing.
@@ -108,22 +104,15 @@ fn attack(records_per_unit: u64, delta: Delta, randomness: &Randomness) -> Resul
         Ok((0..towards.len()).map(of).sum())
     };
     let exact = [at(&worlds[0])?, at(&worlds[1])?];
-    let mut says_there = [0_u32; 2];
-    for (world, count) in says_there.iter_mut().enumerate() {
-        let mut rng = randomness.stream(Purpose::Noise, u32::try_from(world).unwrap_or_default(), 0)?;
-        for _ in 0..RUNS {
-            let released = ErrorCells::of(worlds[world].clone())
-                .release(SIGMA, records_per_unit, &mut rng)
-                .map_err(|error| TrainError::invalid("release", error, "no error"))?;
-            // In standard deviations of the noise, in which each world's sums are known.
-            let along: f64 =
-                (0..towards.len()).map(|k| released[0].sums[k] / released[0].variances[k].sqrt() * towards[k]).sum();
-            let middle = 0.5 * (exact[0] + exact[1]);
-            *count += u32::from(along > middle);
-        }
-    }
-    let mu = mu_of_many_runs((says_there[0], RUNS), (RUNS - says_there[1], RUNS), FAILURE);
-    epsilon_of_mu(mu, delta)
+    attacked_epsilon(delta, randomness, |world, rng| {
+        let released = ErrorCells::of(worlds[world].clone())
+            .release(SIGMA, records_per_unit, rng)
+            .map_err(|error| TrainError::invalid("release", error, "no error"))?;
+        // In standard deviations of the noise, in which each world's sums are known.
+        let along: f64 =
+            (0..towards.len()).map(|k| released[0].sums[k] / released[0].variances[k].sqrt() * towards[k]).sum();
+        Ok(along > 0.5 * (exact[0] + exact[1]))
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod plant;
 pub mod privacy;
 pub mod replay;
 mod scores;
+mod two_worlds;
 
 pub use dp_train::{BeforeNoise, FixedStep};
 pub use errors::{ErrorsOutcome, ErrorsPlant, audit_errors};

@@ -6,18 +6,14 @@
 //!   first cell and without it, and looks along the direction in which it moves the counts.
 
 use dp_accounting::{Accountant, Delta, DpEvent, NoiseMultiplier, PldAccountant};
-use dp_train::{Purpose, Randomness, Result, TrainError};
+use dp_train::{Randomness, Result, TrainError};
 use fair_decisions::{N_CELLS, PrefixSums, hook};
 use serde::Serialize;
 
-use crate::privacy::{epsilon_of_mu, mu_of_many_runs};
+use crate::two_worlds::{FAILURE, attacked_epsilon};
 
 /// Noise multiplier of the audited release.
 const SIGMA: f64 = 1.0;
-/// Runs in either world.
-const RUNS: u32 = 20_000;
-/// Probability that the lower bound is above the true ε.
-const FAILURE: f64 = 1e-3;
 
 /// A fault of a release of cumulative scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,24 +112,17 @@ fn attack(sums: &PrefixSums, records_per_unit: u64, delta: Delta, randomness: &R
     let direction = sums.encode(&first);
     let shift: f64 = direction.iter().map(|d| d * d).sum::<f64>() * records_per_unit as f64;
     let known: f64 = sums.encode(&others()).iter().zip(&direction).map(|(y, d)| y * d).sum();
-    let mut says_there = [0_u32; 2];
-    for (world, count) in says_there.iter_mut().enumerate() {
+    attacked_epsilon(delta, randomness, |world, rng| {
         let mut counts = others();
         counts[0] += (world as u64 * records_per_unit) as f64;
-        let mut rng = randomness.stream(Purpose::Noise, u32::try_from(world).unwrap_or_default(), 0)?;
-        for _ in 0..RUNS {
-            let released = sums
-                .release(&counts, SIGMA, records_per_unit, &mut rng)
-                .map_err(|error| TrainError::invalid("release", error, "no error"))?;
-            // Released prefixes determine the encoded counts with their noise.
-            let cells: Vec<f64> =
-                (0..N_CELLS).map(|i| released[i] - if i == 0 { 0.0 } else { released[i - 1] }).collect();
-            let along: f64 = sums.encode(&cells).iter().zip(&direction).map(|(y, d)| y * d).sum();
-            *count += u32::from(along - known > 0.5 * shift);
-        }
-    }
-    let mu = mu_of_many_runs((says_there[0], RUNS), (RUNS - says_there[1], RUNS), FAILURE);
-    epsilon_of_mu(mu, delta)
+        let released = sums
+            .release(&counts, SIGMA, records_per_unit, rng)
+            .map_err(|error| TrainError::invalid("release", error, "no error"))?;
+        // Released prefixes determine the encoded counts with their noise.
+        let cells: Vec<f64> = (0..N_CELLS).map(|i| released[i] - if i == 0 { 0.0 } else { released[i - 1] }).collect();
+        let along: f64 = sums.encode(&cells).iter().zip(&direction).map(|(y, d)| y * d).sum();
+        Ok(along - known > 0.5 * shift)
+    })
 }
 
 #[cfg(test)]
