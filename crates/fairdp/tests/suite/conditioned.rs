@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::process::Command;
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::program::{done, json, refused};
+use crate::program::{done, json, killed_and_resumed, refused};
 
 const LENGTH: usize = 24;
 
@@ -89,16 +88,7 @@ fn a_table_with_a_vector_is_one_fit() {
     done(here, &["predict", "a", "table.csv", "--out", "p.csv", "--explain", "2"]);
     assert_eq!(fs::read_to_string(here.join("p.csv")).unwrap().lines().count(), 12_001);
 
-    let arguments = ["fit", "c.toml", "--out", "killed", "--seed", "1", "-q"];
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(here).args(arguments).spawn().unwrap();
-    while !here.join("killed/private/checkpoint.json").exists() && !here.join("killed/release").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    if !here.join("killed/release").exists() {
-        done(here, &[&arguments[..], &["--resume"]].concat());
-    }
+    killed_and_resumed(here, &["fit", "c.toml", "--out", "killed", "--seed", "1", "-q"], "killed");
     assert!(model("a") == model("killed"));
 }
 

@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::program::{done, json, refused};
+use crate::program::{done, json, killed_and_resumed, refused};
 
 /// Rents: by size and kind, in one part of the town higher; a rent and its group in every row.
 fn table(rows: usize) -> String {
@@ -108,19 +107,13 @@ fn a_number_is_one_fit() {
     assert!(n == 12_000.0 && errors / n < 130.0, "{}", errors / n);
     let report = done(here, &["report", "a", "--json"]);
     assert!(report.contains("cannot_be_told_from_the_largest_error"), "{report}");
+    let card = done(here, &["export", "model-card", "a"]);
+    assert!(card.contains("tabular-regression") && card.contains("| group | R² | mean absolute error |"), "{card}");
+    assert!(card.contains("\n| (all) | 0."), "{card}");
     let (code, message) = refused(here, &["fairness", "a", "--mode", "worst-group", "--out", "x"]);
     assert!(code != 0 && message.contains("has no scores of training records"), "{code} {message}");
 
-    let arguments = ["fit", "c.toml", "--out", "killed", "--seed", "1", "-q"];
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(here).args(arguments).spawn().unwrap();
-    while !here.join("killed/private/checkpoint.json").exists() && !here.join("killed/release").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    if !here.join("killed/release").exists() {
-        done(here, &[&arguments[..], &["--resume"]].concat());
-    }
+    killed_and_resumed(here, &["fit", "c.toml", "--out", "killed", "--seed", "1", "-q"], "killed");
     assert!(model("a") == model("killed"));
 }
 

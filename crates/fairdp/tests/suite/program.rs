@@ -27,6 +27,20 @@ pub(crate) fn refused(folder: &Path, arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), text(&output.stderr))
 }
 
+/// Runs `fit` with these arguments, kills it behind its first checkpoint, and continues it unless it had ended.
+pub(crate) fn killed_and_resumed(here: &Path, arguments: &[&str], out: &str) {
+    let run = here.join(out);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(here).args(arguments).spawn().unwrap();
+    while !run.join("private/checkpoint.json").exists() && !run.join("release").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if !run.join("release").exists() {
+        done(here, &[arguments, &["--resume"]].concat());
+    }
+}
+
 /// A folder with `table.csv` and a configuration whose entries are declared public.
 pub(crate) fn declared(rows: u64, change: impl Fn(String) -> String) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
