@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Where files are written: beside their places, then renamed; and in temporary folders, for
 /// faults.
-const WRITERS: [&str; 8] = [
+const WRITERS: [&str; 9] = [
     "crates/dp-data/src/download.rs",
     // Pipes and devices, and what was read from them until a command ends.
     "crates/fairdp/src/commands/stream.rs",
@@ -16,7 +16,8 @@ const WRITERS: [&str; 8] = [
     "xtask/faults/src",
     "xtask/run-records/src/output",
     "xtask/src/command/faults/operations.rs",
-    // The contents of an archive, in a temporary folder.
+    // The table of a reader of the README, and the contents of an archive, in temporary folders.
+    "xtask/src/command/release/install.rs",
     "xtask/src/command/release/program.rs",
 ];
 

@@ -13,14 +13,13 @@ use crate::terminal::{self, say};
 #[derive(Debug)]
 pub(super) struct Artefacts {
     folder: PathBuf,
-    version: String,
 }
 
 /// Checksums, in the format of `sha256sum`.
 const CHECKSUMS: &str = "SHA256SUMS";
 
 impl Artefacts {
-    /// The files of this version, in a folder that is made if it is not there.
+    /// The files of a release, in a folder that is made if it is not there.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -28,12 +27,7 @@ impl Artefacts {
         let folder = folder.unwrap_or_else(|| root.join("target/release-files"));
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         let folder = folder.canonicalize().with_context(|| format!("folder {}", folder.display()))?;
-        Ok(Self { folder, version: env!("CARGO_PKG_VERSION").to_owned() })
-    }
-
-    /// The version of the release.
-    pub(super) fn version(&self) -> &str {
-        &self.version
+        Ok(Self { folder })
     }
 
     /// Where the files are.

@@ -27,9 +27,12 @@ const LONGEST_IMPORT_MS: f64 = 5.0;
 /// If something is not there, cannot be installed, or does not do what the README says.
 pub(super) fn check(tools: &Tools, targets: &[String], artefacts: &Artefacts) -> anyhow::Result<()> {
     let readme = fs::read_to_string(paths::workspace_root().join("README.md")).context("reading README.md")?;
+    // The README's doors follow one another: the lines for Python take the table that the program's made.
+    let place = tempfile::tempdir()?;
     for target in targets.iter().filter(|target| runs_here(target)) {
-        program_works(target, artefacts, &readme)?;
+        program_works(target, artefacts, &readme, &place.path().join(target))?;
     }
+    let table = targets.iter().map(|target| place.path().join(target).join("table.csv")).find(|path| path.is_file());
     let mut wheels = artefacts.wheels()?;
     wheels.retain(|name| !name.contains("musllinux") && name.contains(std::env::consts::ARCH));
     for wheel in &wheels {
@@ -38,7 +41,8 @@ pub(super) fn check(tools: &Tools, targets: &[String], artefacts: &Artefacts) ->
         }
         let pythons = pythons();
         ensure!(!pythons.is_empty(), "no Python 3.10 or newer with venv was found on PATH");
-        pythons.iter().try_for_each(|python| wheel_works(python, &artefacts.path(wheel), &readme))?;
+        let table = table.as_deref().context("no program was built for this system, whose table Python takes")?;
+        pythons.iter().try_for_each(|python| wheel_works(python, &artefacts.path(wheel), &readme, table))?;
     }
     Ok(())
 }
@@ -56,18 +60,15 @@ fn runs_here(target: &str) -> bool {
 
 /// Follows the README's lines for one's own table, in a shell that finds the program and nothing of
 /// Rust.
-fn program_works(target: &str, artefacts: &Artefacts, readme: &str) -> anyhow::Result<()> {
-    let place = tempfile::tempdir()?;
-    let archive = artefacts.path(&program::archive(artefacts, target));
-    finish(Command::new("tar").arg("--extract").arg("--gzip").arg("--file").arg(&archive).current_dir(place.path()))?;
-    let folder = place.path().join(program::folder_in_archive(artefacts, target));
+fn program_works(target: &str, artefacts: &Artefacts, readme: &str, place: &Path) -> anyhow::Result<()> {
+    fs::create_dir(place)?;
+    let archive = artefacts.path(&program::archive(target));
+    finish(Command::new("tar").arg("--extract").arg("--gzip").arg("--file").arg(&archive).current_dir(place))?;
+    let folder = place.join(program::folder_in_archive(target));
     let start = Instant::now();
     let block = block(readme, "sh", "fairdp fit")?;
-    output(&mut shell(block, &folder, place.path()))?;
-    ensure!(
-        place.path().join("run/release/statement.json").is_file(),
-        "{target}: the README's lines left no statement"
-    );
+    output(&mut shell(block, &folder, place))?;
+    ensure!(place.join("run/release/statement.json").is_file(), "{target}: the README's lines left no statement");
     let seconds = start.elapsed().as_secs_f64();
     say!("release: {target}: the README's lines for a table took {seconds:.1} s in an empty folder")
 }
@@ -80,9 +81,10 @@ fn shell(lines: &str, programs: &Path, folder: &Path) -> Command {
     command
 }
 
-/// Installs a wheel in an environment of its own and follows the README's lines for Python.
-fn wheel_works(python: &str, wheel: &Path, readme: &str) -> anyhow::Result<()> {
+/// Installs a wheel in an environment of its own and follows the README's lines for Python with a table.
+fn wheel_works(python: &str, wheel: &Path, readme: &str, table: &Path) -> anyhow::Result<()> {
     let place = tempfile::tempdir()?;
+    fs::copy(table, place.path().join("table.csv"))?;
     let environment = place.path().join("environment");
     let start = Instant::now();
     finish(Command::new(python).args(["-m", "venv"]).arg(&environment))?;

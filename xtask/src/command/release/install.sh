@@ -14,7 +14,7 @@ case $(uname -m) in
 esac
 case $(uname -s) in
   # A program without a C library of the system's runs on every Linux; GNU's is faster where it is there.
-  Linux) if ldd --version 2>&1 | grep -qi glibc || ldd --version 2>&1 | grep -q GNU; then system=unknown-linux-gnu; else system=unknown-linux-musl; fi ;;
+  Linux) if ldd --version 2>&1 | grep -qiE 'glibc|gnu'; then system=unknown-linux-gnu; else system=unknown-linux-musl; fi ;;
   Darwin) system=apple-darwin ;;
   *) system=$(uname -s) ;;
 esac

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use run_records::output::Output;
 
 use super::artefacts::Artefacts;
 use super::tools::output;
+use super::{REPOSITORY, VERSION};
 use crate::terminal::say;
 
 /// The script before version, address and checksums are put into it.
@@ -19,8 +20,8 @@ const NAME: &str = "install.sh";
 ///
 /// # Errors
 /// If there is none, or the script cannot be written.
-pub(super) fn write(root: &Path, artefacts: &Artefacts) -> anyhow::Result<()> {
-    let prefix = format!("fairdp-{}-", artefacts.version());
+pub(super) fn write(artefacts: &Artefacts) -> anyhow::Result<()> {
+    let prefix = format!("fairdp-{VERSION}-");
     let mut sums = String::new();
     for name in artefacts.names()? {
         let target = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".tar.gz"));
@@ -30,12 +31,9 @@ pub(super) fn write(root: &Path, artefacts: &Artefacts) -> anyhow::Result<()> {
         }
     }
     ensure!(!sums.is_empty(), "{}: no archive of the program was built yet", artefacts.folder().display());
-    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).context("reading Cargo.toml")?;
-    let repository = manifest.lines().find_map(|line| line.strip_prefix("repository = \"")?.strip_suffix('"'));
-    let repository = repository.context("Cargo.toml: no line `repository = \"…\"`")?;
     let script = TEMPLATE
-        .replace("@VERSION@", artefacts.version())
-        .replace("@REPOSITORY@", repository)
+        .replace("@VERSION@", VERSION)
+        .replace("@REPOSITORY@", REPOSITORY)
         .replace("@CHECKSUMS@", sums.trim_end());
     let path = artefacts.path(NAME);
     Output::new(&path, &[])?.write_bytes(script.as_bytes())?;
@@ -53,6 +51,6 @@ fn try_it(script: &Path, artefacts: &Artefacts) -> anyhow::Result<()> {
     command.arg(script).env("FAIRDP_DOWNLOAD", from).env("FAIRDP_FOLDER", place.path());
     let told = output(&mut command)?;
     let version = output(std::process::Command::new(place.path().join("fairdp")).arg("--version"))?;
-    ensure!(version.trim().ends_with(artefacts.version()), "the installed program says {version:?}");
+    ensure!(version.trim().ends_with(VERSION), "the installed program says {version:?}");
     say!("release: {NAME}: {}", told.trim())
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 
 use super::tools::{Tools, finish, output};
+use super::{REPOSITORY, VERSION};
 use crate::terminal::say;
 
 /// What Cargo says of the workspace.
@@ -58,7 +59,7 @@ impl Package {
 /// # Errors
 /// If something is missing, differs, or is not right.
 pub(super) fn check(root: &Path, tools: &Tools, is_dry_run: bool) -> anyhow::Result<()> {
-    let version = env!("CARGO_PKG_VERSION");
+    let version = VERSION;
     let told = output(tools.cargo().args(["metadata", "--no-deps", "--format-version=1"]))?;
     let workspace: Workspace = serde_json::from_str(&told).context("what cargo metadata printed")?;
     let published: Vec<_> = workspace.packages.iter().filter(|package| package.is_published()).collect();
@@ -76,13 +77,12 @@ pub(super) fn check(root: &Path, tools: &Tools, is_dry_run: bool) -> anyhow::Res
         changes.lines().any(|line| line.starts_with(&format!("## {heading}"))),
         "CHANGELOG.md: no heading `## {heading}`"
     );
-    let repository = published.first().and_then(|package| package.repository.as_deref()).unwrap_or_default();
     let citation = text("CITATION.cff")?;
-    for line in [format!("version: {version}"), format!("repository-code: \"{repository}\"")] {
+    for line in [format!("version: {version}"), format!("repository-code: \"{REPOSITORY}\"")] {
         ensure!(citation.lines().any(|found| found == line), "CITATION.cff: no line `{line}`");
     }
-    if is_place_holder(repository) {
-        let advice = format!("repository = {repository:?} in Cargo.toml is a place holder (RFC 2606)");
+    if is_place_holder(REPOSITORY) {
+        let advice = format!("repository = {REPOSITORY:?} in Cargo.toml is a place holder (RFC 2606)");
         ensure!(is_dry_run, "{advice}: expected the address at which this project is published");
         say!("release: {advice}: its owner sets it before anything is published")?;
     }

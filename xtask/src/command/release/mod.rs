@@ -24,6 +24,11 @@ use self::tools::Tools;
 use crate::paths;
 use crate::terminal::say;
 
+/// The version of everything that is published.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Where the project lives; in `Cargo.toml` alone.
+const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
+
 /// Options of `cargo xtask release`.
 #[derive(Args)]
 pub(crate) struct ReleaseArgs {
@@ -76,10 +81,10 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
             Step::Wheel => wheel::build(&tools, &targets, &artefacts)?,
             Step::Install => install::check(&tools, &targets, &artefacts)?,
             Step::Checksums => {
-                installer::write(&root, &artefacts)?;
+                installer::write(&artefacts)?;
                 artefacts.write_checksums()?;
             }
-            Step::Crates => crates::publish(&root, args.dry_run)?,
+            Step::Crates => crates::publish(&tools, args.dry_run)?,
         }
         let name = step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
         say!("release: {name}: done in {:.0} s", start.elapsed().as_secs_f64())?;

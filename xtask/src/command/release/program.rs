@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
+use super::VERSION;
 use super::artefacts::{Artefacts, check_size};
 use super::tools::{self, Tools, finish};
 use crate::paths;
@@ -31,13 +32,13 @@ pub(super) fn targets_of_this_system() -> anyhow::Result<Vec<String>> {
 }
 
 /// The name of the archive for a system.
-pub(super) fn archive(artefacts: &Artefacts, target: &str) -> String {
-    format!("{}.tar.gz", folder_in_archive(artefacts, target))
+pub(super) fn archive(target: &str) -> String {
+    format!("{}.tar.gz", folder_in_archive(target))
 }
 
 /// The one folder in an archive.
-pub(super) fn folder_in_archive(artefacts: &Artefacts, target: &str) -> String {
-    format!("fairdp-{}-{target}", artefacts.version())
+pub(super) fn folder_in_archive(target: &str) -> String {
+    format!("fairdp-{VERSION}-{target}")
 }
 
 /// Builds the program for a system and packs it with its licences.
@@ -62,7 +63,7 @@ pub(super) fn build(tools: &Tools, target: &str, artefacts: &Artefacts) -> anyho
     }
 
     let place = tempfile::tempdir()?;
-    let folder = place.path().join(folder_in_archive(artefacts, target));
+    let folder = place.path().join(folder_in_archive(target));
     fs::create_dir(&folder)?;
     fs::copy(&program, folder.join(name))?;
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
@@ -71,10 +72,10 @@ pub(super) fn build(tools: &Tools, target: &str, artefacts: &Artefacts) -> anyho
     let mut notices = tools.python_tool("python")?;
     notices.args(["crates/fairdp-python/notices.py", "--package", "fairdp", "--out"]);
     finish(notices.arg(folder.join("THIRD-PARTY-NOTICES.txt")))?;
-    let archive = artefacts.path(&archive(artefacts, target));
+    let archive = artefacts.path(&archive(target));
     let mut pack = Command::new("tar");
     pack.arg("--create").arg("--gzip").arg("--file").arg(&archive).arg("--directory").arg(place.path());
-    finish(pack.arg(folder_in_archive(artefacts, target)))?;
+    finish(pack.arg(folder_in_archive(target)))?;
     check_size(&archive, LARGEST_MB)
 }
 
