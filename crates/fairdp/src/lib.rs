@@ -81,7 +81,7 @@ pub use verify::{Verified, verify};
 /// The page for users has the exit codes of the program.
 ///
 /// ```
-/// let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/your-own-table.md"));
+/// let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-line.md"));
 /// for exit in fairdp::Exit::ALL {
 ///     let row = format!("\n| {} | {} |\n", exit.code(), exit.meaning());
 ///     assert!(page.contains(&row), "{exit:?}");

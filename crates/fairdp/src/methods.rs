@@ -30,7 +30,7 @@ pub fn methods() -> Vec<MethodLine> {
     let auto = MethodLine {
         name: "auto",
         summary: "the default: steps over all records on rows that are bounded in advance; conditioned for a table with vectors, dpsgd for a network",
-        source: "docs/your-own-table.md",
+        source: "docs/the-model.md",
         counts: Vec::new(),
         needs_groups: false,
         certified: true,
