@@ -8,6 +8,7 @@ use dp_linear::LinearError;
 use dp_table::TableError;
 use dp_train::{EngineError, TrainError};
 
+use crate::config::Mistake;
 use crate::exit::Exit;
 use crate::printable::printable;
 use crate::printable::rounded_up;
@@ -17,14 +18,12 @@ use crate::printable::rounded_up;
 #[non_exhaustive]
 pub enum FairdpError {
     /// A configuration was refused.
-    #[error("{}:{line}: {message}", path.display())]
+    #[error("{}", mistakes_of(path, mistakes))]
     Config {
         /// The configuration.
         path: PathBuf,
-        /// 1-based line.
-        line: usize,
-        /// Key, value and what is accepted.
-        message: String,
+        /// Everything that is wrong in it, in the order of its lines.
+        mistakes: Vec<Mistake>,
     },
     /// A setting is out of range.
     #[error("{parameter} = {value}: expected {expected}")]
@@ -337,7 +336,7 @@ impl FairdpError {
     /// The file or folder, and the line in it where the error is of one, counted from 1.
     pub fn place(&self) -> Option<(&Path, Option<usize>)> {
         match self {
-            Self::Config { path, line, .. } => Some((path, Some(*line))),
+            Self::Config { path, mistakes } => Some((path, mistakes.first().map(|mistake| mistake.line))),
             Self::Io { path, .. }
             | Self::File { path, .. }
             | Self::Folder { path, .. }
@@ -349,6 +348,14 @@ impl FairdpError {
             | Self::CopiedKey { ledger: path } => Some((path, None)),
             Self::Table(error) => error.place(),
             _ => None,
+        }
+    }
+
+    /// Everything that is wrong in a configuration; empty for other errors.
+    pub fn mistakes(&self) -> &[Mistake] {
+        match self {
+            Self::Config { mistakes, .. } => mistakes,
+            _ => &[],
         }
     }
 
@@ -382,6 +389,15 @@ impl FairdpError {
     pub(crate) fn invalid(parameter: impl Into<String>, value: impl ToString, expected: impl Into<String>) -> Self {
         Self::InvalidParameter { parameter: parameter.into(), value: value.to_string(), expected: expected.into() }
     }
+}
+
+/// One line each, such as editors follow.
+fn mistakes_of(path: &Path, mistakes: &[Mistake]) -> String {
+    let path = path.to_string_lossy();
+    let line = |Mistake { line, column, message, .. }: &Mistake| {
+        format!("{}:{line}:{column}: {}", printable(&path), printable(message))
+    };
+    mistakes.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// One line each, whatever is in them.

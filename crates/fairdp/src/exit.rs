@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn errors_end_as_the_table_says() {
         let path = Path::new("x");
-        let config = FairdpError::Config { path: path.into(), line: 1, message: String::new() };
+        let config = FairdpError::Config { path: path.into(), mistakes: Vec::new() };
         for (error, exit) in [
             (FairdpError::io("read", path)(std::io::ErrorKind::NotFound.into()), Exit::Failed),
             (FairdpError::file(path, "damaged"), Exit::Failed),

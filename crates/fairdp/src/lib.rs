@@ -40,6 +40,7 @@ mod seal;
 mod sgd;
 mod shared_ledger;
 mod statement;
+mod streams;
 mod subset;
 mod subsets;
 mod thresholds;
@@ -51,7 +52,7 @@ pub use fair_decisions;
 pub use fair_metrics::noisy::NoisyNumber;
 
 pub use account::{Account, Attacks, Release};
-pub use config::EpsilonChoice;
+pub use config::{EpsilonChoice, Mistake};
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
@@ -62,7 +63,7 @@ pub use fit::{
     plan_without_data,
 };
 pub use group_scores::CalibrationRange;
-pub use init::{InitOptions, default_delta, init};
+pub use init::{InitOptions, NamedFiles, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{FittedModel, Layer};
 pub use numbers::{NumberDiagnostics, NumberFigures, NumberReport, figure_in_words};
@@ -74,6 +75,7 @@ pub use price::{Price, PriceFigures, PricePoint};
 pub use printable::{printable, printable_json};
 pub use shared_ledger::{LedgerFit, LedgerTotals, LedgerView};
 pub use statement::{Derivation, Program, ReleaseStatement, Unit};
+pub use streams::{is_stream, spool, stream_name};
 pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify};

@@ -7,7 +7,7 @@ use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
 use dp_linear::{Goal, Objective};
 
 use crate::config::entry_error::EntryError;
-use crate::config::nearest::nearest;
+use crate::config::nearest::question;
 use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind};
 use crate::error::Result;
 
@@ -283,8 +283,8 @@ impl SgdMethod {
             let conditioned = CONDITIONED.iter().map(|(name, ..)| *name);
             let known = std::iter::once("auto").chain(conditioned);
             let known = known.chain(registry::methods().iter().map(|entry| entry.name));
-            let meant = nearest(name, known).unwrap_or("auto");
-            let message = format!("method.name = \"{name}\": unknown; the nearest known one is `{meant}`");
+            let meant = question(name, known);
+            let message = format!("method.name = \"{name}\": unknown; `fairdp methods` lists the names{meant}");
             return Err(EntryError::new("method.name", message));
         };
         let settings =

@@ -7,7 +7,7 @@
 mod text;
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -40,7 +40,8 @@ pub struct CaseOptions {
     /// Noise multiplier of a count query on the same batch; repeatable.
     #[arg(long, value_name = "SIGMA")]
     count_noise_multiplier: Vec<f64>,
-    /// What was done instead, as JSON: an event of dp-accounting, or a list of them.
+    /// What was done instead, as JSON: an event of dp-accounting, or a list of them; - for
+    /// standard input.
     #[arg(long, value_name = "FILE")]
     event: Option<PathBuf>,
     /// Records that come and go together, as those of one user do; 1 unless given.
@@ -176,12 +177,15 @@ impl CaseOptions {
 /// No file of events is larger, in bytes.
 const MAX_EVENT: u64 = 16 << 20;
 
-/// An event, or a list of events, from a file.
+/// An event, or a list of events, from a file or from standard input.
 fn event(path: &Path) -> Result<DpEvent, AccountingError> {
     let refuse = |reason: String| AccountingError::NotACase { message: format!("{}: {reason}", path.display()) };
     let mut text = String::new();
     // A device has no end.
-    let read = File::open(path).and_then(|file| file.take(MAX_EVENT + 1).read_to_string(&mut text));
+    let open = || -> io::Result<Box<dyn Read>> {
+        Ok(if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) })
+    };
+    let read = open().and_then(|file| file.take(MAX_EVENT + 1).read_to_string(&mut text));
     read.map_err(|error| refuse(error.to_string()))?;
     if text.len() as u64 > MAX_EVENT {
         return Err(refuse(format!("more than {MAX_EVENT} bytes, and no event has as many")));

@@ -50,6 +50,7 @@ pub(super) fn init(
         encoding,
         vectors,
         accept_uncovered,
+        named: None,
     };
     py.detach(|| fairdp::init(&table, &options)).map_err(errors::fairdp_error)
 }

@@ -5,32 +5,61 @@ use std::path::Path;
 
 use fairdp::{Exit, FairdpError, printable};
 
+/// Files that stand for streams, with the streams' names.
+pub(super) type StreamNames = Vec<(String, String)>;
+
 pub(super) enum Failure {
     Library(FairdpError),
+    /// The same, of files that stand for streams: each with the name that is shown.
+    OfInputs(Box<(FairdpError, StreamNames)>),
     /// Options that do not make a question.
     Usage(String),
     Output(io::Error),
 }
 
 impl Failure {
+    /// A failure about files in the place of streams.
+    pub(super) fn of_inputs(error: FairdpError, names: StreamNames) -> Self {
+        if names.is_empty() { Self::Library(error) } else { Self::OfInputs(Box::new((error, names))) }
+    }
+
+    fn of_library(&self) -> Option<&FairdpError> {
+        match self {
+            Self::Library(error) => Some(error),
+            Self::OfInputs(inputs) => Some(&inputs.0),
+            Self::Usage(_) | Self::Output(_) => None,
+        }
+    }
+
     /// The message and how the program ends; `None` where the reader of the output has had enough.
     fn in_words(&self) -> Option<(String, Exit)> {
         let (message, exit) = match self {
-            Self::Library(FairdpError::Io { path, source, .. })
-                if path == Path::new("the output") && source.kind() == io::ErrorKind::BrokenPipe =>
-            {
-                return None;
+            Self::Library(_) | Self::OfInputs(_) => {
+                let error = self.of_library()?;
+                let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::BrokenPipe;
+                match error {
+                    FairdpError::Io { path, source, .. } if path == Path::new("the output") && is_closed(source) => {
+                        return None;
+                    }
+                    // Lists, of lines that are plain.
+                    FairdpError::Config { .. }
+                    | FairdpError::Uncovered { .. }
+                    | FairdpError::NotVerified { .. }
+                    | FairdpError::NotRead { .. } => (error.to_string(), error.exit()),
+                    error => (printable(&error.in_full()).into_owned(), error.exit()),
+                }
             }
-            // Lists, of lines that are plain.
-            Self::Library(
-                error @ (FairdpError::Uncovered { .. } | FairdpError::NotVerified { .. } | FairdpError::NotRead { .. }),
-            ) => (error.to_string(), error.exit()),
-            Self::Library(error) => (printable(&error.in_full()).into_owned(), error.exit()),
             Self::Usage(message) => (printable(message).into_owned(), Exit::Usage),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return None,
             Self::Output(error) => (format!("cannot write the output: {error}"), Exit::Failed),
         };
-        Some((message, exit))
+        Some((self.named(message), exit))
+    }
+
+    /// A text in which files that stand for streams have the streams' names.
+    fn named(&self, text: String) -> String {
+        let Self::OfInputs(inputs) = self else { return text };
+        inputs.1.iter().fold(text, |text, (file, name)| text.replace(&*printable(file), name))
     }
 
     /// Says it on standard error, and returns how the program ends.
@@ -44,13 +73,14 @@ impl Failure {
     /// the file and line where there are any.
     pub(super) fn print_json(&self) {
         let Some((error, exit)) = self.in_words() else { return };
-        let place = match self {
-            Self::Library(error) => error.place(),
-            Self::Usage(_) | Self::Output(_) => None,
-        };
-        let place = place.map(|(path, line)| serde_json::json!({ "file": path.to_string_lossy(), "line": line }));
-        let answer =
+        let place = self.of_library().and_then(FairdpError::place);
+        let file = |path: &Path| self.named(path.to_string_lossy().into_owned());
+        let place = place.map(|(path, line)| serde_json::json!({ "file": file(path), "line": line }));
+        let mut answer =
             serde_json::json!({ "error": error, "code": exit.code(), "meaning": exit.meaning(), "where": place });
+        if let Some(mistakes) = self.of_library().map(FairdpError::mistakes).filter(|mistakes| !mistakes.is_empty()) {
+            answer["mistakes"] = serde_json::json!(mistakes);
+        }
         let _ = writeln!(io::stdout(), "{answer}");
     }
 }

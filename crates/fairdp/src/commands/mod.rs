@@ -21,12 +21,13 @@ use std::sync::Arc;
 
 use self::failure::Failure;
 use self::progress::ProgressDisplay;
+use self::stream::Inputs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use dp_table::Example;
 use fairdp::fair_decisions::{Aim, Mode};
-use fairdp::{EpsilonChoice, Exit, FairdpError, FitOptions, InitOptions, PredictOptions};
+use fairdp::{EpsilonChoice, Exit, FairdpError, FitOptions, InitOptions, NamedFiles, PredictOptions};
 
 /// Private and fair models of one's own table.
 #[derive(Parser)]
@@ -186,7 +187,7 @@ impl Command {
 
 #[derive(Args)]
 struct InitArgs {
-    /// The table: files or patterns.
+    /// The table: files or patterns; - for standard input.
     #[arg(required = true)]
     table: Vec<String>,
     /// The column to predict.
@@ -243,7 +244,7 @@ struct InitArgs {
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 struct FitArgs {
-    /// The configuration.
+    /// The configuration; - for standard input.
     config: PathBuf,
     /// The folder to make.
     #[arg(long, required_unless_present = "plan")]
@@ -328,6 +329,11 @@ fn execute(command: Command) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     match command {
         Command::Init(args) => {
+            let vectors = by_column(args.vectors);
+            let from = |files: &[String]| new_config::named(files, args.out.as_deref());
+            let vectors_named = vectors.iter().map(|(column, files)| Ok((column.clone(), from(files)?)));
+            let vectors_named = vectors_named.collect::<Result<_, FairdpError>>()?;
+            let named = NamedFiles { tables: from(&args.table)?, vectors: vectors_named };
             let options = InitOptions {
                 label: args.label,
                 positive: args.positive,
@@ -342,27 +348,28 @@ fn execute(command: Command) -> Result<(), Failure> {
                 model: args.model,
                 method: args.method,
                 encoding: args.encoding,
-                vectors: by_column(args.vectors),
+                vectors,
                 accept_uncovered: args.accept_uncovered,
+                named: Some(named),
             };
+            let inputs = Inputs::new(args.table)?;
+            let text = || fairdp::init(&inputs.tables, &options);
             match args.out {
-                Some(file) => {
-                    let tables = new_config::tables(&args.table, &file)?;
-                    new_config::write(&file, || fairdp::init(&tables, &options))?;
-                }
-                None => out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?,
+                Some(file) => inputs.named(new_config::write(&file, text))?,
+                None => out.write_all(inputs.named(text())?.as_bytes())?,
             }
         }
         Command::Fit(args) => shared_fit(args, &mut out)?,
         Command::Predict { folder, table, out: file, keep, explain, strict, encoding, vectors, json } => {
             let vectors = by_column(vectors);
             let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors };
-            let (table, _spooled) = stream::inputs(table)?;
+            let inputs = Inputs::new(table)?;
             if stream::is_output(&file) {
-                let predicted = fairdp::predict_to(&folder, &table, &mut stream::output(&file)?, &options)?;
-                summary::predicted(&mut io::stderr(), &predicted, &file, json)?;
+                let mut output = stream::output(&file)?;
+                let predicted = fairdp::predict_to(&folder, &inputs.tables, &mut output, &options);
+                summary::predicted(&mut io::stderr(), &inputs.named(predicted)?, &file, json)?;
             } else {
-                let predicted = fairdp::predict(&folder, &table, &file, &options)?;
+                let predicted = inputs.named(fairdp::predict(&folder, &inputs.tables, &file, &options))?;
                 summary::predicted(&mut out, &predicted, &file, json)?;
             }
         }

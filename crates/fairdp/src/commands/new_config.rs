@@ -1,22 +1,37 @@
 //! A configuration that is written to a file.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
-use fairdp::FairdpError;
+use fairdp::{FairdpError, is_stream};
 use whole_file::{Readers, WholeFile};
 
-/// The table as the configuration must name it: from its own folder on, or in full.
-pub(super) fn tables(tables: &[String], file: &Path) -> Result<Vec<String>, FairdpError> {
-    let folder = whole_file::parent(file);
-    if folder == Path::new(".") {
-        return Ok(tables.to_vec());
+/// The tables as a configuration in this file names them: relative ones from its own folder on, unless
+/// they are standard input. A configuration that is printed is one in the current folder.
+pub(super) fn named(tables: &[String], file: Option<&Path>) -> Result<Vec<String>, FairdpError> {
+    let folder = file.map_or(Path::new("."), whole_file::parent);
+    tables.iter().map(|table| named_from(folder, table)).collect()
+}
+
+fn named_from(folder: &Path, table: &str) -> Result<String, FairdpError> {
+    let path = Path::new(table);
+    if folder == Path::new(".") || path.is_absolute() || (is_stream(table) && !path.exists()) {
+        return Ok(table.to_owned());
     }
-    let absolute = |table: &String| {
-        let path = std::path::absolute(table);
-        let failed = |source| FairdpError::Io { action: "find", path: table.into(), source };
-        path.map(|path| path.to_string_lossy().into_owned()).map_err(failed)
+    let found = |path: &Path| {
+        let failed = |source| FairdpError::Io { action: "find", path: path.to_path_buf(), source };
+        path.canonicalize().map_err(failed)
     };
-    tables.iter().map(absolute).collect()
+    // Of a pattern, the folder alone is there.
+    let name = path.file_name().unwrap_or_default();
+    let from_here = relative(&found(folder)?, &found(whole_file::parent(path))?);
+    Ok(from_here.join(name).to_string_lossy().into_owned())
+}
+
+/// The way from one folder to another, both without links.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
 }
 
 /// Writes what `text` makes to a new file. An older configuration may have declarations made by
@@ -33,4 +48,18 @@ pub(super) fn write(file: &Path, text: impl FnOnce() -> Result<String, FairdpErr
     let failed = |source| FairdpError::Io { action: "write", path: file.to_path_buf(), source };
     let written = WholeFile::create(file, Readers::Default);
     written.and_then(|file| file.write(|out| std::io::Write::write_all(out, text.as_bytes()))).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_between_folders() {
+        let way = |from: &str, to: &str| relative(Path::new(from), Path::new(to)).to_string_lossy().into_owned();
+        assert_eq!(
+            (way("/a/b", "/a/b/c"), way("/a/b", "/a"), way("/a", "/d/e")),
+            ("c".into(), "..".into(), "../d/e".into())
+        );
+    }
 }

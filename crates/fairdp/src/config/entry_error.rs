@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::FairdpError;
@@ -10,7 +11,7 @@ use crate::error::FairdpError;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EntryError {
     /// Keys and positions from the top, between points: `column.3.low`.
-    place: String,
+    pub(super) place: String,
     /// Key, value and what is accepted.
     pub(crate) message: String,
 }
@@ -41,19 +42,23 @@ impl EntryError {
     }
 
     /// Offset of the key in a document, or of the innermost enclosing table that exists.
-    pub(super) fn start(&self, text: &str) -> usize {
-        let Ok(document) = DeTable::parse(text) else { return 0 };
-        let (mut start, mut value) = (0, &DeValue::Table(document.into_inner()));
-        for step in self.place.split('.') {
-            let found = match value {
-                DeValue::Table(table) => table.get_key_value(step).map(|(key, value)| (key.span(), value)),
-                DeValue::Array(values) => {
-                    step.parse().ok().and_then(|index: usize| values.get(index)).map(|value| (value.span(), value))
+    pub(super) fn start(&self, document: &DeTable<'_>) -> usize {
+        let mut steps = self.place.split('.');
+        let item = |table: &'_ DeTable<'_>, step: &str| table.get_key_value(step).map(|(key, _)| key.span().start);
+        let first = steps.next().unwrap_or_default();
+        let mut start = item(document, first).unwrap_or(0);
+        let mut value = document.get(first);
+        for step in steps {
+            let (span, inner) = match value.map(Spanned::get_ref) {
+                Some(DeValue::Table(table)) => (item(table, step), table.get(step)),
+                Some(DeValue::Array(values)) => {
+                    let found = step.parse().ok().and_then(|index: usize| values.get(index));
+                    (found.map(|value| value.span().start), found)
                 }
-                _ => None,
+                _ => break,
             };
-            let Some((span, inner)) = found else { break };
-            (start, value) = (span.start, inner.get_ref());
+            let Some(span) = span else { break };
+            (start, value) = (span, inner);
         }
         start
     }
@@ -73,7 +78,9 @@ mod tests {
     fn keys_are_found_where_they_are() {
         let text = "steps = 1\n[method]\nname = \"x\"\n# steps = 2\nsteps = 3\n[[column]]\nname = \"steps\"\n\
                     [[column]]\nlow = 1\n";
-        let rest = |place: &str| text[EntryError::new(place, "").start(text)..].lines().next().unwrap_or_default();
+        let document = DeTable::parse(text).unwrap();
+        let start = |place: &str| EntryError::new(place, "").start(document.get_ref());
+        let rest = |place: &str| text[start(place)..].lines().next().unwrap_or_default();
         assert_eq!((rest("steps"), rest("method.steps")), ("steps = 1", "steps = 3"));
         assert_eq!((rest("column.1.low"), rest("column.0.low"), rest("method")), ("low = 1", "[[column]]", "method]"));
         assert_eq!(EntryError::new("low", "").within("column.1"), EntryError::new("column.1.low", ""));

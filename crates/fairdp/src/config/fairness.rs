@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn refusals_name_what_is_wrong() {
         for (text, named) in [
-            ("fairness = \"fair\"\n", "c.toml:2: fairness: unknown name `fair`"),
+            ("fairness = \"fair\"\n", "c.toml:2:12: fairness: unknown name `fair`"),
             ("fairness = { mode = \"none\", max_los = 1 }\n", "max_loss"),
             ("fairness = { mode = \"worst-group\", max_loss = 2 }\n", "fairness.max_loss = 2: expected 0 to 1"),
             ("fairness = { mode = \"worst-group\", smallest = 0 }\n", "fairness.smallest = 0: expected at least 1"),

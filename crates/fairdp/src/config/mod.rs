@@ -7,6 +7,8 @@ mod fairness;
 mod kinds;
 mod label;
 mod method;
+mod mistakes;
+mod names;
 pub(crate) mod nearest;
 pub(crate) mod read;
 mod tuning;
@@ -18,11 +20,13 @@ use dp_linear::Objective;
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
+use self::entry_error::EntryError;
 pub use self::epsilon::EpsilonChoice;
 pub(crate) use self::epsilon::with_epsilon;
 pub use self::fairness::FairnessEntry;
 pub use self::label::{LabelEntry, LabelKind};
 pub use self::method::MethodChoice;
+pub use self::mistakes::Mistake;
 pub use self::tuning::{CandidateEntry, TuningEntry};
 
 /// The version of configurations that this program reads.
@@ -30,7 +34,8 @@ pub(crate) const CONFIG_VERSION: u32 = 1;
 
 /// A configuration.
 ///
-/// Relative paths are relative to the file that it is read from.
+/// Relative paths are relative to the file that it is read from; of a configuration from standard input
+/// or a pipe, to the current folder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -147,6 +152,30 @@ pub struct PrivacyEntry {
     pub delta: f64,
     /// ε of all fits that share a ledger file; that of the first fit unless given.
     pub total_epsilon: Option<f64>,
+}
+
+impl PrivacyEntry {
+    fn check(&self) -> Vec<EntryError> {
+        let Self { epsilon, delta, total_epsilon } = *self;
+        let is_epsilon = |epsilon: f64| epsilon.is_finite() && epsilon > 0.0;
+        let mut found = Vec::new();
+        if !is_epsilon(epsilon) {
+            found.push(EntryError::value("privacy.epsilon", epsilon, "a finite number above 0"));
+        }
+        if !(LEAST_DELTA..1.0).contains(&delta) {
+            let expected = format!("a number from {LEAST_DELTA:e} to below 1");
+            found.push(EntryError::value("privacy.delta", delta, expected));
+        }
+        if let Some(total) = total_epsilon {
+            if !is_epsilon(total) {
+                found.push(EntryError::value("privacy.total_epsilon", total, "a finite number above 0"));
+            } else if total < epsilon {
+                let expected = format!("at least epsilon, {epsilon}");
+                found.push(EntryError::value("privacy.total_epsilon", total, expected));
+            }
+        }
+        found
+    }
 }
 
 /// `[records]`.

@@ -1,39 +1,41 @@
 //! The known name that an unknown one was probably meant to be.
 
-/// Turns `` unknown field `x`, expected one of `a`, `b` `` into a message with the nearest name.
-pub(super) fn explain(message: &str) -> String {
-    let Some(rest) = message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"))
-    else {
-        return message.to_owned();
-    };
-    let Some((unknown, expected)) = rest.split_once("`, expected ") else { return message.to_owned() };
-    let known = expected.split('`').skip(1).step_by(2);
-    match nearest(unknown, known) {
-        Some(nearest) => format!("unknown name `{unknown}`; the nearest known one is `{nearest}`"),
-        None => message.to_owned(),
-    }
+/// The known name that an unknown one is a slip of: the beginning of it or its continuation, or a few letters
+/// away. Small and capital letters are alike.
+pub(crate) fn did_you_mean<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let unknown = unknown.to_lowercase();
+    let length = unknown.chars().count();
+    let slips = known.into_iter().filter_map(|name| {
+        let lower = name.to_lowercase();
+        let is_part = length >= 3 && lower.starts_with(&unknown) || name.len() >= 3 && unknown.starts_with(&lower);
+        let distance = distance(&unknown, &lower);
+        (is_part || distance <= length.div_ceil(3)).then_some((!is_part, distance, name))
+    });
+    slips.min().map(|(.., name)| name)
 }
 
-/// The known name that takes the fewest changes.
-pub(crate) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let is_part = |name: &str| name.starts_with(unknown) || unknown.starts_with(name);
-    known.min_by_key(|name| (!is_part(name), distance(unknown, name)))
+/// The question that ends a message about an unknown name; empty if no known one is near.
+pub(crate) fn question<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    did_you_mean(unknown, known).map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
 }
 
-/// Letters to insert, remove or replace (Levenshtein).
+/// Letters to insert, remove or replace (Levenshtein), or two neighbours to exchange.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let [a, b] = [a, b].map(|text| text.chars().collect::<Vec<_>>());
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+            let mut least = (last[j] + usize::from(letter != other)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *letter == b[j - 1] && a[i - 1] == *other {
+                least = least.min(before_last[j - 1] + 1);
+            }
+            row.push(least);
         }
+        before_last = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -42,12 +44,14 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_named() {
-        assert_eq!((distance("epsilonn", "epsilon"), distance("", "abc"), distance("kitten", "sitting")), (1, 3, 3));
-        insta::assert_snapshot!(
-            explain("unknown field `epsilom`, expected `epsilon` or `delta`"),
-            @"unknown name `epsilom`; the nearest known one is `epsilon`"
+        let distances = [("epsilonn", "epsilon"), ("", "abc"), ("kitten", "sitting"), ("dpsdg", "dpsgd")];
+        assert_eq!(distances.map(|(a, b)| distance(a, b)), [1, 3, 3, 1]);
+        let known = ["none", "worst-group", "Age", "epsilon"];
+        let meant = |unknown| did_you_mean(unknown, known);
+        assert_eq!(
+            (meant("worst"), meant("age"), meant("epsilom")),
+            (Some("worst-group"), Some("Age"), Some("epsilon"))
         );
-        assert_eq!(nearest("worst", ["none", "worst-group"].into_iter()), Some("worst-group"));
-        assert_eq!(explain("invalid type"), "invalid type");
+        assert_eq!((meant("income"), question("non", known)), (None, "; did you mean `none`?".into()));
     }
 }

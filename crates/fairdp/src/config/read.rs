@@ -5,18 +5,21 @@ use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
 use dp_linear::{Goal, Objective};
-use dp_table::{Csv, Encoding, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
+use dp_table::{
+    Column, Csv, Encoding, GroupColumn, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight,
+};
 use fair_decisions::Mode;
 
 use super::entry_error::EntryError;
-use super::nearest::explain;
+use super::mistakes;
 use super::{
     BinsEntry, BoundEntry, CONFIG_VERSION, CardEntry, ColumnEntry, ColumnKind, Config, Decision, GroupEntry,
-    LEAST_DELTA, MethodChoice, Missing, ModelKind, Origin, PrivacyEntry, TuningEntry, UnitEntry, UnitRows, UnitTarget,
+    MethodChoice, Missing, ModelKind, Origin, TuningEntry, UnitEntry, UnitRows, UnitTarget,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::recipe::{Method, Recipe, TableFacts};
+use crate::streams::{self, is_stream};
 
 /// Groups, of all intersections: a row's is stored in two bytes.
 const MOST_GROUPS: usize = 65_534;
@@ -42,18 +45,24 @@ impl Config {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// [`FairdpError::Io`]; [`FairdpError::Config`] with the line for what is unknown, missing or
-    /// out of range.
+    /// [`FairdpError::Io`]; [`FairdpError::Config`] with everything that is unknown, missing or out of
+    /// range, and where it is.
     pub fn read(path: &Path) -> Result<Self> {
-        Self::of_file(&input::text(path)?, path)
+        Self::of_file(&Self::text(path)?, path)
+    }
+
+    /// The text of a configuration: of a file, or of a stream.
+    pub(crate) fn text(path: &Path) -> Result<String> {
+        if is_stream(path) { streams::text(path) } else { input::text(path) }
     }
 
     /// The configuration that a file has with this text.
     pub(crate) fn of_file(text: &str, path: &Path) -> Result<Self> {
         let mut config = Self::from_toml(text, path)?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let is_here = is_stream(path);
+        let folder = path.parent().filter(|_| !is_here).unwrap_or(Path::new(""));
         let absolute = |file: &mut String| {
-            if Path::new(&*file).is_relative() {
+            if Path::new(&*file).is_relative() && file != "-" {
                 *file = folder.join(&*file).to_string_lossy().into_owned();
             }
         };
@@ -74,93 +83,116 @@ impl Config {
     /// # Errors
     /// [`FairdpError::Config`].
     pub fn from_toml(text: &str, path: &Path) -> Result<Self> {
-        let refuse = |start: usize, message: String| FairdpError::Config {
-            path: path.into(),
-            line: 1 + text.as_bytes().iter().take(start).filter(|&&byte| byte == b'\n').count(),
-            message,
-        };
-        let start = |span: Option<std::ops::Range<usize>>| span.map_or(0, |span| span.start);
-        let parsed = toml::Deserializer::parse(text)
-            .map_err(|error| refuse(start(error.span()), error.message().replace('\n', ", ")))?;
-        let config: Self = serde_path_to_error::deserialize(parsed).map_err(|error| {
-            let place = error.path().to_string();
-            let place = if place == "." { String::new() } else { format!("{place}: ") };
-            let error = error.into_inner();
-            refuse(start(error.span()), format!("{place}{}", explain(error.message())))
-        })?;
-        config.check().map_err(|error| refuse(error.start(text), error.message))?;
-        Ok(config)
+        mistakes::read(text).map_err(|mistakes| FairdpError::Config { path: path.into(), mistakes })
     }
 
-    fn check(&self) -> Result<(), EntryError> {
-        if self.version != CONFIG_VERSION {
-            return Err(EntryError::value("version", self.version, CONFIG_VERSION));
+    /// Everything that is out of range or contradicts something else; `is_whole` unless parts of the text are
+    /// not what was written, and are not to be compared.
+    pub(super) fn mistakes(&self, is_whole: bool) -> Vec<EntryError> {
+        let mut found = Vec::new();
+        let mut note = |checked: Result<(), EntryError>| found.extend(checked.err());
+        note(self.check_version());
+        self.privacy.check().into_iter().for_each(|error| note(Err(error)));
+        note(self.check_scope());
+        note(self.check_test());
+        note(self.check_unit());
+        note(self.check_vectors());
+        note(self.check_card());
+        note(self.csv(Csv::default()).map(drop));
+        note(self.label.label().map(drop));
+        note(self.check_counts());
+        note(self.fairness.check());
+        note(if self.label.is_number() { self.check_number() } else { Ok(()) });
+        note(self.check_mode());
+        match self.recipe() {
+            Ok(recipe) => note(self.check_weight("weight", &recipe)),
+            Err(error) => note(Err(error)),
         }
-        let PrivacyEntry { epsilon, delta, total_epsilon } = self.privacy;
-        let is_epsilon = |epsilon: f64| epsilon.is_finite() && epsilon > 0.0;
-        if !is_epsilon(epsilon) {
-            return Err(EntryError::value("privacy.epsilon", epsilon, "a finite number above 0"));
+        note(self.check_tuning());
+        note(self.check_released());
+        for (index, column) in self.column.iter().enumerate() {
+            note(self.check_column(column).map_err(|error| error.within(&format!("column.{index}"))));
         }
-        if !(LEAST_DELTA..1.0).contains(&delta) {
-            let expected = format!("a number from {LEAST_DELTA:e} to below 1");
-            return Err(EntryError::value("privacy.delta", delta, expected));
+        for index in 0..self.group.len() {
+            note(self.group_of(index).map(drop));
         }
-        if let Some(total) = total_epsilon {
-            if !is_epsilon(total) {
-                return Err(EntryError::value("privacy.total_epsilon", total, "a finite number above 0"));
-            }
-            if total < epsilon {
-                let expected = format!("at least epsilon, {epsilon}");
-                return Err(EntryError::value("privacy.total_epsilon", total, expected));
-            }
+        if is_whole && found.is_empty() {
+            found = self.schema_mistakes();
         }
-        if let Some(scope) = self.scope() {
-            let is_name = !scope.is_empty() && scope.trim() == scope && !scope.chars().any(char::is_control);
-            if !is_name || scope.chars().count() > LONGEST_SCOPE {
-                let expected = format!("a name of 1 to {LONGEST_SCOPE} letters, without blanks around it");
-                return Err(EntryError::value("records.scope", format!("{scope:?}"), expected));
-            }
+        found
+    }
+
+    /// An entry of a column, beside a label that is fine.
+    fn check_column(&self, entry: &ColumnEntry) -> Result<(), EntryError> {
+        let column = entry.column(released(entry, &|_| Some(SOME_EDGES.to_vec())).as_deref())?;
+        if matches!(column, Column::Image { .. } | Column::Dropped) {
+            return Ok(());
         }
-        if let Some(fraction) = self.test.fraction {
-            if !(0.0..=0.9).contains(&fraction) {
-                return Err(EntryError::value("test.fraction", fraction, "0 to 0.9"));
-            }
-            if fraction > 0.0 && self.test.files.is_some() {
-                let message = "test.fraction and test.files: expected one of the two";
-                return Err(EntryError::new("test.files", message));
-            }
+        let alone = Schema {
+            columns: vec![(entry.name.clone(), column)],
+            label: Label::of_classes(format!("{} label", entry.name), vec!["0".into(), "1".into()]),
+            groups: Vec::new(),
+            group_as_input: false,
+            unit: None,
+            weight: None,
+            bad_rows: self.table.bad_rows,
+            missing: self.table.missing.clone(),
+        };
+        Encoding::new(&alone).map(drop).map_err(|error| EntryError::new("name", error.to_string()))
+    }
+
+    fn check_version(&self) -> Result<(), EntryError> {
+        if self.version == CONFIG_VERSION {
+            return Ok(());
         }
-        self.check_unit()?;
-        self.check_vectors()?;
-        self.check_card()?;
-        self.csv(Csv::default()).map(drop)?;
-        self.label.label()?;
-        self.check_counts()?;
-        self.fairness.check()?;
-        if self.label.is_number() {
-            self.check_number()?;
+        Err(EntryError::value("version", self.version, CONFIG_VERSION))
+    }
+
+    fn check_scope(&self) -> Result<(), EntryError> {
+        let Some(scope) = self.scope() else { return Ok(()) };
+        let is_name = !scope.is_empty() && scope.trim() == scope && !scope.chars().any(char::is_control);
+        if is_name && scope.chars().count() <= LONGEST_SCOPE {
+            return Ok(());
         }
-        if self.fairness.mode != Mode::None && (self.group.is_empty() || !self.has_scores()) {
-            let message =
-                format!("fairness: thresholds by group need a [[group]], two classes and at most {MOST_SCORED} groups");
-            return Err(EntryError::new("fairness", message));
+        let expected = format!("a name of 1 to {LONGEST_SCOPE} letters, without blanks around it");
+        Err(EntryError::value("records.scope", format!("{scope:?}"), expected))
+    }
+
+    fn check_test(&self) -> Result<(), EntryError> {
+        let Some(fraction) = self.test.fraction else { return Ok(()) };
+        if !(0.0..=0.9).contains(&fraction) {
+            return Err(EntryError::value("test.fraction", fraction, "0 to 0.9"));
         }
-        let recipe = self.recipe()?;
-        self.check_weight("weight", &recipe)?;
-        if let Some(tuning) = &self.tuning {
-            tuning.check()?;
-            let model = &self.model;
-            let is_plain =
-                model.kind == ModelKind::Auto && model.hidden.is_none() && model.objective == Objective::Population;
-            if !is_plain || !self.method.is_auto() {
-                let message = "tuning: its candidates say what [model] and [method] would; leave these `auto`";
-                return Err(EntryError::new("tuning", message));
-            }
-            for (index, candidate) in self.candidates(tuning)?.iter().enumerate() {
-                self.check_weight(&format!("tuning.candidate.{index}"), candidate)?;
-            }
+        if fraction > 0.0 && self.test.files.is_some() {
+            let message = "test.fraction and test.files: expected one of the two";
+            return Err(EntryError::new("test.files", message));
         }
-        self.check_columns()
+        Ok(())
+    }
+
+    fn check_mode(&self) -> Result<(), EntryError> {
+        if self.fairness.mode == Mode::None || self.label.is_number() || (!self.group.is_empty() && self.has_scores()) {
+            return Ok(());
+        }
+        let message =
+            format!("fairness: thresholds by group need a [[group]], two classes and at most {MOST_SCORED} groups");
+        Err(EntryError::new("fairness", message))
+    }
+
+    fn check_tuning(&self) -> Result<(), EntryError> {
+        let Some(tuning) = &self.tuning else { return Ok(()) };
+        tuning.check()?;
+        let model = &self.model;
+        let is_plain =
+            model.kind == ModelKind::Auto && model.hidden.is_none() && model.objective == Objective::Population;
+        if !is_plain || !self.method.is_auto() {
+            let message = "tuning: its candidates say what [model] and [method] would; leave these `auto`";
+            return Err(EntryError::new("tuning", message));
+        }
+        for (index, candidate) in self.candidates(tuning)?.iter().enumerate() {
+            self.check_weight(&format!("tuning.candidate.{index}"), candidate)?;
+        }
+        Ok(())
     }
 
     /// What classes alone have is refused by name.
@@ -252,24 +284,27 @@ impl Config {
         Err(EntryError::new(place, message))
     }
 
-    /// Columns, groups, label and unit, each alone and together.
-    fn check_columns(&self) -> Result<(), EntryError> {
-        if self.unit.is_some()
-            && let Some(index) = self.column.iter().position(ColumnEntry::has_released_edges)
-        {
-            let key = if self.column[index].bins_are_released() { "bins" } else { "bounds" };
-            let message = format!("{key} = \"private\": not with a [unit]; declare the {key}");
-            return Err(EntryError::new(format!("column.{index}.{key}"), message));
-        }
-        // Stands for bounds that will be released.
-        let some = |_: &str| Some(vec![0.0, 0.5, 1.0]);
-        Encoding::new(&self.declared(&some)?).map(|_| ()).map_err(|error| {
-            let place = match &error {
-                TableError::Schema { column, .. } => self.place_of(column),
-                _ => "column".into(),
-            };
-            EntryError::new(place, error.to_string())
-        })
+    /// Released edges are of rows, and not of units.
+    fn check_released(&self) -> Result<(), EntryError> {
+        let index = self.column.iter().position(ColumnEntry::has_released_edges).filter(|_| self.unit.is_some());
+        let Some(index) = index else { return Ok(()) };
+        let key = if self.column[index].bins_are_released() { "bins" } else { "bounds" };
+        let message = format!("{key} = \"private\": not with a [unit]; declare the {key}");
+        Err(EntryError::new(format!("column.{index}.{key}"), message))
+    }
+
+    /// Columns, groups, label and unit together.
+    fn schema_mistakes(&self) -> Vec<EntryError> {
+        let schema = match self.declared(&|_| Some(SOME_EDGES.to_vec())) {
+            Ok(schema) => schema,
+            Err(error) => return vec![error],
+        };
+        let Err(error) = Encoding::new(&schema) else { return Vec::new() };
+        let place = match &error {
+            TableError::Schema { column, .. } => self.place_of(column),
+            _ => "column".into(),
+        };
+        vec![EntryError::new(place, error.to_string())]
     }
 
     /// The key of a column's declaration; the last one if there are several.
@@ -479,25 +514,26 @@ impl Config {
 
     fn declared(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema, EntryError> {
         let column = |(index, entry): (usize, &ColumnEntry)| {
-            let released = if entry.has_released_edges() { released(&entry.name) } else { None };
-            let column = entry.column(released.as_deref());
+            let column = entry.column(self::released(entry, released).as_deref());
             let column = column.map_err(|error| error.within(&format!("column.{index}")))?;
             Ok((entry.name.clone(), column))
-        };
-        let group = |(index, entry): (usize, &GroupEntry)| {
-            let input = self.column.iter().find(|column| column.name == entry.column);
-            entry.group(input).map_err(|error| error.within(&format!("group.{index}")))
         };
         Ok(Schema {
             columns: self.column.iter().enumerate().map(column).collect::<Result<_, EntryError>>()?,
             label: self.label.label()?,
-            groups: self.group.iter().enumerate().map(group).collect::<Result<_, EntryError>>()?,
+            groups: (0..self.group.len()).map(|index| self.group_of(index)).collect::<Result<_, EntryError>>()?,
             group_as_input: self.group_as_input,
             unit: self.unit.as_ref().map(|unit| unit.column.clone()),
             weight: self.weight.as_ref().map(|weight| Weight { column: weight.column.clone(), high: weight.high }),
             bad_rows: self.table.bad_rows,
             missing: self.table.missing.clone(),
         })
+    }
+
+    fn group_of(&self, index: usize) -> Result<GroupColumn, EntryError> {
+        let entry = &self.group[index];
+        let input = self.column.iter().find(|column| column.name == entry.column);
+        entry.group(input).map_err(|error| error.within(&format!("group.{index}")))
     }
 
     /// The training table: the one in memory, or that of the files.
@@ -554,6 +590,13 @@ impl Config {
         };
         Ok(Csv { delimiter, quote, encoding })
     }
+}
+
+/// Edges that stand for those that will be released.
+const SOME_EDGES: [f64; 3] = [0.0, 0.5, 1.0];
+
+fn released(entry: &ColumnEntry, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
+    if entry.has_released_edges() { released(&entry.name) } else { None }
 }
 
 /// Labels of encodings, in words.
@@ -614,7 +657,7 @@ mod tests {
         assert!(message.contains("`g0` (300), `g1` (300) are 90000 groups: expected at most 65534"), "{message}");
         // Beyond the numbers of the machine.
         let message = with_groups(11, 100).unwrap_err().to_string();
-        assert!(message.contains("too many to count") && message.starts_with("fairdp.toml:15: "), "{message}");
+        assert!(message.contains("too many to count") && message.starts_with("fairdp.toml:15:"), "{message}");
     }
 
     #[test]
@@ -622,9 +665,13 @@ mod tests {
         let refusal = |more: &str| {
             let text = format!("{CONFIG}{more}");
             let message = Config::from_toml(&text, Path::new("c.toml")).unwrap_err().to_string();
-            let (line, message) = message.strip_prefix("c.toml:").unwrap().split_once(": ").unwrap();
-            let line = text.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
-            format!("{line} | {message}")
+            let one = |message: &str| {
+                let (place, message) = message.strip_prefix("c.toml:").unwrap().split_once(": ").unwrap();
+                let (line, column) = place.split_once(':').unwrap();
+                let line = text.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+                format!("{} | {message}", &line[column.parse::<usize>().unwrap() - 1..])
+            };
+            message.lines().map(one).collect::<Vec<_>>().join("\n")
         };
         let another = "[[column]]\nname = \"z\"\nkind = \"number\"\n";
         let tuning = "[tuning]\nmean_trials = 4\n[[tuning.candidate]]\nmethod = { name = \"dpsgd\", steps = 3 }\n";

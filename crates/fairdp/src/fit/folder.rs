@@ -7,6 +7,7 @@ use super::checkpoint::Checkpoints;
 use crate::error::{FairdpError, Result};
 use crate::output::{self, Lock};
 use crate::release::{LEDGER, PRIVATE, RELEASE};
+use crate::streams;
 
 /// A file in the private folder. The process that has it locked owns the run.
 const LOCK: &str = "lock";
@@ -29,6 +30,7 @@ impl RunFolder {
             // lock alone.
             let lock = hold(out, &private)?;
             Checkpoints::forget(&private)?;
+            streams::forget(&private)?;
             lock.remove()?;
         }
         check(out, resume)?;
@@ -56,6 +58,7 @@ impl RunFolder {
     /// The run has ended: its key is removed, then the lock.
     pub(super) fn close(self) -> Result<()> {
         Checkpoints::forget(&self.private)?;
+        streams::forget(&self.private)?;
         self.lock.remove()
     }
 }

@@ -45,7 +45,6 @@ use crate::config::{ColumnEntry, Config, ConfigText, EpsilonChoice, with_epsilon
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
-use crate::input;
 use crate::planned::Planned;
 use crate::recipe::{Method, Recipe};
 use crate::release::PRIVATE;
@@ -386,7 +385,7 @@ pub fn fit(
     options: &FitOptions,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
-    let (text, parsed) = document(input::text(config)?, config, options, &Config::of_file)?;
+    let (text, parsed) = document(Config::text(config)?, config, options, &Config::of_file)?;
     run::fit(ConfigText { text: &text, config: &parsed, path: config }, options, progress)
 }
 

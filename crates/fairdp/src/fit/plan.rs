@@ -8,16 +8,16 @@ use dp_table::EncodedFile;
 use dp_train::ranks::{Alone, Collective};
 
 use super::journal::{Journal, Progress};
-use super::run::{check, shares, threads};
+use super::run::{check, check_files, check_table, shares, threads};
 use super::tables::Tables;
 use super::{FitOptions, FitPlan, document, folder};
 use crate::bounds;
-use crate::config::Config;
-use crate::error::Result;
-use crate::input;
+use crate::config::{Config, ConfigText};
+use crate::error::{FairdpError, Result};
 use crate::key::DrawnKey;
 use crate::rank_files::RankFiles;
 use crate::shared_ledger::{Entering, Fit};
+use crate::streams::TableStreams;
 use crate::subsets::Division;
 
 /// Reads the table as [`fit`](super::fit) does, and says what it would release. Nothing is drawn
@@ -33,12 +33,25 @@ pub fn plan(
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<FitPlan> {
     let path = config;
-    let config = &document(input::text(path)?, path, options, &Config::of_file)?.1;
+    let (text, config) = &document(Config::text(path)?, path, options, &Config::of_file)?;
     check(config, path, options)?;
+    let streams = TableStreams::of(config, path, options.ranks.size())?;
+    if streams.is_empty() {
+        check_table(&ConfigText { text, config, path })?;
+    }
     if !options.out.as_os_str().is_empty() {
         folder::check(&options.out, options.resume)?;
     }
     let mut journal = Journal::new(progress);
+    let place = tempfile::tempdir().map_err(FairdpError::io("create a folder in", &std::env::temp_dir()))?;
+    let spooled;
+    let config = if streams.is_empty() {
+        config
+    } else {
+        spooled = streams.spooled(place.path(), &mut |line| journal.stage(line))?;
+        check_table(&ConfigText { text, config: &spooled, path })?;
+        &spooled
+    };
     let ranks: Arc<dyn Collective> = Arc::new(Alone);
     let mut source = RankFiles::new(config.training_files()?, &ranks, false)?;
     // Which records a part has depends on the key; how many records there are does not.
@@ -70,7 +83,10 @@ pub fn plan(
 /// The errors of [`fit`](super::fit) before it reads a record.
 pub fn plan_without_data(config: &Path, options: &FitOptions) -> Result<FitPlan> {
     let path = config;
-    let config = &document(input::text(path)?, path, options, &Config::of_file)?.1;
+    let config = &document(Config::text(path)?, path, options, &Config::of_file)?.1;
     check(config, path, options)?;
+    if TableStreams::of(config, path, options.ranks.size())?.is_empty() {
+        check_files(config)?;
+    }
     FitPlan::new(config, path, 0)
 }

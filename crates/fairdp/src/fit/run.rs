@@ -42,6 +42,7 @@ use crate::scores::{self, ScoresFile};
 use crate::seal::sha256;
 use crate::shared_ledger::{self, Entering, Fit};
 use crate::statement::{Facts, Program, ReleaseStatement};
+use crate::streams::TableStreams;
 use crate::subset::Subset;
 use crate::subsets::{Division, HeldOutShares, feature_facts};
 use crate::thresholds::chosen;
@@ -55,11 +56,15 @@ pub(super) fn fit(
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
     let device = check(document.config, document.path, options)?;
+    let streams = TableStreams::of(document.config, document.path, options.ranks.size())?;
+    if streams.is_empty() {
+        check_table(&document)?;
+    }
     if options.ranks.rank() > 0 {
         return run(document, options, device, &std::env::temp_dir(), progress);
     }
     let folder = RunFolder::take(&options.out, options.resume)?;
-    match run(document, options, device, folder.private(), progress) {
+    match fit_streams(&streams, document, options, device, folder.private(), progress) {
         Ok(fitted) => {
             folder.close()?;
             Ok(fitted)
@@ -72,6 +77,26 @@ pub(super) fn fit(
             Err(error)
         }
     }
+}
+
+/// Keeps what streams hold in the private folder until the run has ended: a run that is killed reads it
+/// again.
+fn fit_streams(
+    streams: &TableStreams<'_>,
+    document: ConfigText<'_>,
+    options: &FitOptions,
+    device: Device,
+    private: &Path,
+    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
+) -> Result<Fitted> {
+    if streams.is_empty() {
+        return run(document, options, device, private, progress);
+    }
+    let mut journal = Journal::new(&mut *progress);
+    let config = streams.spooled(private, &mut |line| journal.stage(line))?;
+    let document = ConfigText { config: &config, ..document };
+    check_table(&document)?;
+    run(document, options, device, private, progress)
 }
 
 /// Refuses what can be refused before a record is read.
@@ -89,11 +114,22 @@ pub(super) fn check(config: &Config, path: &Path, options: &FitOptions) -> Resul
         let expected = "--ledger FILE with it, which it remembers";
         return Err(FairdpError::invalid("--witness", witness.display(), expected));
     }
-    refuse_test_on_training(config, &config.training_files()?)?;
     if let Some(ledger) = options.ledger.as_ref().filter(|_| options.ranks.rank() == 0) {
         shared_ledger::check(ledger, options.witness.as_deref(), config)?;
     }
     Ok(device)
+}
+
+/// Refuses files that are not there, or that would be trained on and tested on.
+pub(super) fn check_files(config: &Config) -> Result<TableFiles> {
+    let training = config.training_files()?;
+    refuse_test_on_training(config, &training)?;
+    Ok(training)
+}
+
+/// The same, and names that no column of the table has.
+pub(super) fn check_table(document: &ConfigText<'_>) -> Result<()> {
+    document.check_names(&check_files(document.config)?)
 }
 
 /// Shares of the parts of the training table.

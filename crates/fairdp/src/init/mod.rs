@@ -57,6 +57,26 @@ pub struct InitOptions {
     pub vectors: BTreeMap<String, Vec<String>>,
     /// Whether training goes ahead on what was read here.
     pub accept_uncovered: bool,
+    /// The table's files, and those of vectors by column, as the configuration names them; their
+    /// absolute paths unless given.
+    pub named: Option<NamedFiles>,
+}
+
+/// Files of a table by other names than those by which they are read.
+#[derive(Debug, Clone, Default)]
+pub struct NamedFiles {
+    /// The table's.
+    pub tables: Vec<String>,
+    /// Those of vectors, by column.
+    pub vectors: BTreeMap<String, Vec<String>>,
+}
+
+impl NamedFiles {
+    fn absolute(tables: &[String], vectors: &BTreeMap<String, Vec<String>>) -> Result<Self> {
+        let all = |files: &[String]| files.iter().map(|file| absolute(file)).collect::<Result<Vec<String>>>();
+        let vectors = vectors.iter().map(|(column, files)| Ok((column.clone(), all(files)?)));
+        Ok(Self { tables: all(tables)?, vectors: vectors.collect::<Result<_>>()? })
+    }
 }
 
 impl InitOptions {
@@ -169,11 +189,13 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     let range = number_range(label, options.positive.as_deref());
     text.push_str(modes(range.is_some()));
 
-    let paths = tables.iter().map(|table| absolute(table)).collect::<Result<Vec<String>>>()?;
-    let _ = writeln!(text, "\n[table]\nfiles = {}", list(&paths));
-    for (column, files) in &options.vectors {
-        let files = files.iter().map(|file| absolute(file)).collect::<Result<Vec<String>>>()?;
-        let _ = writeln!(text, "vectors.{} = {}", quoted(column), list(&files));
+    let named = match &options.named {
+        Some(named) => named.clone(),
+        None => NamedFiles::absolute(tables, &options.vectors)?,
+    };
+    let _ = writeln!(text, "\n[table]\nfiles = {}", list(&named.tables));
+    for (column, files) in &named.vectors {
+        let _ = writeln!(text, "vectors.{} = {}", quoted(column), list(files));
     }
     let _ = writeln!(
         text,

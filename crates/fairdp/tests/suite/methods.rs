@@ -79,7 +79,7 @@ fn what_a_method_cannot_do_is_refused_by_key() {
     };
     let message = refusal("\"auto\"", "\"dpsdg-f\"");
     assert!(
-        message.contains("fairdp.toml:31: method.name = \"dpsdg-f\": unknown; the nearest known one is `dpsgd-f`"),
+        message.contains("fairdp.toml:31:1: method.name = \"dpsdg-f\": unknown; `fairdp methods` lists the names; did you mean `dpsgd-f`?"),
         "{message}"
     );
     let message = refusal("\"auto\"", "\"fairlens\"");
@@ -89,12 +89,13 @@ fn what_a_method_cannot_do_is_refused_by_key() {
     let message = refusal("\"auto\"", "\"auto\"\nsteps = 3");
     assert!(message.contains("method.steps: expected with a method by name alone"), "{message}");
     let message = refusal("\"auto\"", "\"dpsgd\"\nsettings = { clip_nrom = 1 }");
-    assert!(message.contains("the nearest known one is `clip_norm`"), "{message}");
+    assert!(message.contains("did you mean `clip_norm`?"), "{message}");
     let message = refusal("\"additive\"\nhidden = [3]", "\"auto\"");
     assert!(message.contains("model.hidden: expected with kind = \"mlp\" alone"), "{message}");
     let message = refusal("\"auto\"", "\"dpsgd\"\nsettings = { clip_norm = 0.5, target = 0.3 }");
     assert!(
-        message.contains("fairdp.toml:32: method.settings.target = 0.3: expected none, because dpsgd does not read it"),
+        message
+            .contains("fairdp.toml:32:31: method.settings.target = 0.3: expected none, because dpsgd does not read it"),
         "{message}"
     );
 }

@@ -396,7 +396,7 @@ fn errors_name_the_place() {
     };
     let (code, message) = with("epsilon = 1", "epsilom = 1");
     assert_eq!(code, 2);
-    assert!(message.contains("nearest known one is `epsilon`") && message.contains("bad.toml:"), "{message}");
+    assert!(message.contains("did you mean `epsilon`?") && message.contains("bad.toml:"), "{message}");
     let (code, message) = with("delta = 1e-5", "delta = 0.01");
     assert_eq!(code, 3, "{message}");
     assert!(message.contains("below one over the number of records"), "{message}");
@@ -536,7 +536,10 @@ fn outputs_and_options_are_refused_before_any_work() {
         ("--group y", "--group = y: expected a column that is neither the label nor another group"),
         ("--group g --group g", "--group = g: expected a column that is neither the label nor another group"),
         ("--model tree", "--model = tree: expected auto, additive or mlp"),
-        ("--method dpsg", "--method = dpsg: expected a method that fits: unknown; the nearest known one is `dpsgd`"),
+        (
+            "--method dpsg",
+            "--method = dpsg: expected a method that fits: unknown; `fairdp methods` lists the names; did you mean `dpsgd`?",
+        ),
         ("--method dpsgd-f", "expected a method that fits: it treats groups differently"),
     ] {
         let arguments = "init absent.csv --label y ".to_owned() + options;

@@ -85,6 +85,93 @@ fn a_named_pipe_is_read_and_written() {
     });
 }
 
+/// Every command reads what is piped into it, and makes of it what it makes of the file.
+#[test]
+fn a_hundred_thousand_rows_through_every_pipe() {
+    let folder = declared(100_000, |config| config);
+    let here = folder.path();
+    let read = |name: &str| fs::read(here.join(name)).unwrap();
+    let (table, config) = (read("table.csv"), text(&read("fairdp.toml")));
+    let piped = |arguments: &[&str], input: &[u8]| {
+        let output = fed(here, arguments, input);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        output
+    };
+    let proposed = piped(&["init", "-", "--label", "outcome", "--group", "group"], &table);
+    assert_eq!(text(&proposed.stdout).replace("from = \"data\"", "public = true"), config.replace("table.csv", "-"));
+
+    done(here, &["fit", "fairdp.toml", "--out", "file", "-q", "--seed", "1"]);
+    piped(&["fit", "-", "--out", "config", "-q", "--seed", "1"], config.as_bytes());
+    fs::write(here.join("stdin.toml"), config.replace("table.csv", "-")).unwrap();
+    let plan = piped(&["fit", "stdin.toml", "--plan", "-q"], &table);
+    assert!(text(&plan.stdout).contains("100000 records"), "{}", text(&plan.stdout));
+    let output = piped(&["fit", "stdin.toml", "--out", "stdin", "--seed", "1"], &zstd::encode_all(&*table, 0).unwrap());
+    assert!(text(&output.stderr).contains("reading standard input into stdin/private"), "{}", text(&output.stderr));
+    for run in ["config", "stdin"] {
+        assert!(read("file/release/model.safetensors") == read(&format!("{run}/release/model.safetensors")), "{run}");
+    }
+    // The copy of the records is gone with the key.
+    let mut kept: Vec<_> = fs::read_dir(here.join("stdin/private")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    kept.sort();
+    assert_eq!(kept, ["config.toml", "diagnostics.json", "ledger.json", "log.txt"]);
+
+    done(here, &["predict", "file", "table.csv", "--out", "p.csv"]);
+    assert!(piped(&["predict", "file", "-", "--out", "-"], &table).stdout == read("p.csv"));
+    let verified = done(here, &["verify", "file", "--json"]);
+    assert!(serde_json::from_str::<serde_json::Value>(&verified).unwrap()["epsilon"].is_number(), "{verified}");
+}
+
+#[test]
+fn standard_input_is_claimed_once() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    let twice = config.replace("[\"table.csv\"]", "[\"-\", \"-\"]");
+    let both = config.replace("table.csv", "-");
+    fs::write(here.join("twice.toml"), &twice).unwrap();
+    fs::write(here.join("test.toml"), both.replace("fraction = 0.2", "files = [\"-\"]")).unwrap();
+    let table = fs::read(here.join("table.csv")).unwrap();
+    for (arguments, input) in [
+        (&["fit", "-", "--out", "run"][..], both.as_bytes()),
+        (&["fit", "-", "--plan"], both.as_bytes()),
+        (&["fit", "twice.toml", "--out", "run"], &table),
+        (&["fit", "test.toml", "--out", "run"], &table),
+        (&["init", "-", "-", "--label", "outcome"], &table),
+    ] {
+        let output = fed(here, arguments, input);
+        let message = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && message.contains("standard input"), "{arguments:?}: {message}");
+        assert!(!here.join("run").exists());
+    }
+    // What is wrong in a table is said of the stream.
+    let output = fed(here, &["init", "-", "--label", "none"], &table);
+    assert!(text(&output.stderr).contains("--label = none"), "{}", text(&output.stderr));
+    let output = fed(here, &["init", "-", "--label", "outcome"], b"");
+    assert!(text(&output.stderr).contains("standard input"), "{}", text(&output.stderr));
+    let event = "{\"gaussian\":{\"noise_multiplier\":1.0}}";
+    let output = fed(here, &["account", "--event", "-", "--delta", "1e-5", "--json"], event.as_bytes());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fit_reads_named_pipes() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    let pipes = ["config", "records"].map(|name| here.join(name));
+    for pipe in &pipes {
+        assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    }
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap().replace("table.csv", "records");
+    let table = fs::read(here.join("table.csv")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| fs::write(&pipes[0], config).unwrap());
+        scope.spawn(|| fs::write(&pipes[1], table).unwrap());
+        done(here, &["fit", "config", "--out", "run", "-q"]);
+    });
+    done(here, &["verify", "run"]);
+}
+
 #[test]
 fn an_output_has_the_format_of_its_ending() {
     let folder = fitted();

@@ -50,7 +50,7 @@ fn a_search_that_says_too_little_is_refused_by_key() {
     let message = refusal("validation = 0.2", "validation = 0.7");
     assert!(message.contains("tuning.validation = 0.7: expected above 0, at most 0.5"), "{message}");
     let message = refusal("mean_trials", "mean_trails");
-    assert!(message.contains("the nearest known one is `mean_trials`"), "{message}");
+    assert!(message.contains("did you mean `mean_trials`?"), "{message}");
     let message = refusal("name = \"dpsgd\"", "name = \"dpsdg\"");
-    assert!(message.contains("the nearest known one is `dpsgd`"), "{message}");
+    assert!(message.contains("did you mean `dpsgd`?"), "{message}");
 }

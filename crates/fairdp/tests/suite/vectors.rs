@@ -94,7 +94,7 @@ fn vectors_that_do_not_fit_are_refused() {
     let with = |files: &str| config.replace(line, &format!("vectors.embedding = {files}"));
     for (files, expected) in [
         ("[\"a.npy\"]", "files of vectors = 1 for `embedding`: expected 2, one for each file of the table"),
-        ("[\"b.npy\", \"a.npy\"]", "b.npy` has 2000 vectors, and `/a.csv` has 1000 rows: expected one for each"),
+        ("[\"b.npy\", \"a.npy\"]", "b.npy` has 2000 vectors, and `a.csv` has 1000 rows: expected one for each"),
         ("[\"a.npy\", \"a.csv\"]", "a.csv` is no NumPy file"),
         ("[\"a.npy\", \"c.npy\"]", "cannot read `"),
     ] {
@@ -103,7 +103,7 @@ fn vectors_that_do_not_fit_are_refused() {
     }
     save(&here.join("b.npy"), (1_000..ROWS - 1).map(vector));
     let message = refusal(&config);
-    assert!(message.contains("b.npy` has 1999 vectors, and `/b.csv` has more rows"), "{message}");
+    assert!(message.contains("b.npy` has 1999 vectors, and `b.csv` has more rows"), "{message}");
     let test = config.replace("fraction = 0.2", "files = [\"whole.csv\"]");
     assert!(refusal(&test).contains("test.vectors: expected with test.files"));
 }
