@@ -33,8 +33,8 @@ const PAGES: [Page; 7] = [
     Page { path: "docs/production.md", before: TWELVE_FITS, between: "sed '$d' months.json > year.json" },
 ];
 
-/// It begins with an installation, and goes on like the README.
-const ELSEWHERE: [&str; 1] = ["docs/train.md"];
+/// The one begins with an installation and goes on like the README; tests of images do what the other says.
+const ELSEWHERE: [&str; 2] = ["docs/train.md", "docs/images.md"];
 
 const RUN: &str = "fairdp example > table.csv
 fairdp init table.csv --label outcome --group group --accept-uncovered --out fairdp.toml
