@@ -18,13 +18,14 @@ pub(crate) fn exports_folder() -> PathBuf {
     workspace_root().join("docs/results")
 }
 
-/// The workspace that this program lies in, else the one that it was built from, else the current
-/// folder: a program may be moved, to a machine with a GPU for example.
+/// The workspace that this program lies in, else the one around the current folder, else this folder: a
+/// program may be moved, to a machine with a GPU for example. Where it was built does not matter.
 pub(crate) fn workspace_root() -> PathBuf {
-    let program = env::current_exe().ok();
-    let around = program.as_deref().and_then(enclosing);
-    let built_from = || Path::new(env!("CARGO_MANIFEST_DIR")).parent().filter(|root| root.is_dir());
-    around.or_else(built_from).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    let (program, here) = (env::current_exe().ok(), env::current_dir().ok());
+    // The folder itself may be the workspace.
+    let within = here.as_ref().map(|here| here.join("here"));
+    let around = [program, within].into_iter().flatten().find_map(|path| enclosing(&path).map(Path::to_path_buf));
+    around.or(here).unwrap_or_else(|| PathBuf::from("."))
 }
 
 /// The innermost folder around a path that has this crate in it.

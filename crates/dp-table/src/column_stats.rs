@@ -53,6 +53,8 @@ pub(crate) struct ColumnStats {
     numbers: u64,
     has_fractions: bool,
     words: u64,
+    /// Those of the texts that are infinite numbers: values to declare, and no reason for categories.
+    infinite: u64,
     /// Texts that no reading takes for a number or a date, with the line of the first.
     strays: Vec<String>,
     first_stray: usize,
@@ -110,9 +112,11 @@ impl ColumnStats {
         {
             known.count += 1;
             let number = known.number;
+            self.infinite += u64::from(number.is_none() && is_infinite(text));
             return self.add_value(number);
         }
         let number = plain_number(text);
+        self.infinite += u64::from(number.is_none() && is_infinite(text));
         self.add_value(number);
         let is_list = number.is_none() && text.starts_with('[') && self.add_vector(text);
         #[cfg(feature = "images")]
@@ -230,7 +234,10 @@ impl ColumnStats {
         let holds_number = |(text, _): &(String, u64)| found.format.parse(text).is_some();
         let n_numbers =
             values.as_ref().map_or(usize::MAX, |values| values.iter().filter(|value| holds_number(value)).count());
-        let is_of_numbers = dates.is_none() && (found.strays == 0 || is_rare(found.strays, found.n, n_numbers));
+        let finite_strays = found.strays.saturating_sub(self.infinite);
+        let are_infinite = found.n > 0 && finite_strays == 0;
+        let is_of_numbers =
+            dates.is_none() && (found.strays == 0 || are_infinite || is_rare(finite_strays, found.n, n_numbers));
         if found.strays > 0 && is_of_numbers {
             values = values.map(|values| values.into_iter().filter(holds_number).collect());
         }
@@ -261,7 +268,7 @@ impl ColumnStats {
             GuessedDate { format: dates.format, low, high, is_ambiguous: dates.is_ambiguous }
         });
         let strays = dates.as_ref().map_or(found.strays, |dates| total - dates.fit.n);
-        let is_nearly = dates.is_some() || is_rare(found.strays, found.n, usize::MAX);
+        let is_nearly = dates.is_some() || are_infinite || is_rare(finite_strays, found.n, usize::MAX);
         ColumnGuess {
             name: name.to_owned(),
             kind,
@@ -287,6 +294,14 @@ impl ColumnStats {
         }
     }
 }
+
+/// Whether a text is an infinite number, in any spelling.
+fn is_infinite(text: &str) -> bool {
+    text.len() <= LONGEST_INFINITY && text.parse().is_ok_and(f64::is_infinite)
+}
+
+/// Letters of `-infinity`; a long row of digits is none.
+const LONGEST_INFINITY: usize = 9;
 
 /// Whether texts are rare among numbers, of which this many differ.
 fn is_rare(n_words: u64, n_numbers: u64, n_different: usize) -> bool {

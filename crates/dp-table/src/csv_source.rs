@@ -111,6 +111,11 @@ impl CsvSource {
         TextPosition { offset: self.begin.offset + position.byte(), line: self.begin.line + position.line() - 1 }
     }
 
+    /// The part of the file that was read: of a compressed one, of its compressed bytes.
+    pub(crate) fn share(&self) -> Option<f64> {
+        self.file.share()
+    }
+
     pub(crate) fn columns(&self) -> &[String] {
         &self.columns
     }

@@ -162,6 +162,12 @@ pub enum TableError {
         /// The first file.
         path: PathBuf,
     },
+    /// Whoever watches the reading ended it.
+    #[error("`{}`: reading was stopped", path.display())]
+    Stopped {
+        /// The file that was read.
+        path: PathBuf,
+    },
     /// A file cannot be a part of a table.
     #[error("`{}` {reason}", path.display())]
     File {
@@ -221,9 +227,11 @@ impl TableError {
     /// The file, and the line in it where the error is of one, counted from 1.
     pub fn place(&self) -> Option<(&Path, Option<usize>)> {
         match self {
-            Self::Io { path, .. } | Self::EmptyFile { path } | Self::Changed { path } | Self::File { path, .. } => {
-                Some((path, None))
-            }
+            Self::Io { path, .. }
+            | Self::EmptyFile { path }
+            | Self::Changed { path }
+            | Self::Stopped { path }
+            | Self::File { path, .. } => Some((path, None)),
             Self::BrokenGzip { path, line, .. }
             | Self::MissingColumn { path, line, .. }
             | Self::WrongArity { path, line, .. }

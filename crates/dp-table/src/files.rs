@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::error::TableError;
 use crate::memory_source::MemoryTable;
+use crate::read_progress::{ReadProgress, Watch};
 use crate::reader::TableReader;
 use crate::row_index::RowIndex;
 use crate::text_encoding::TextEncoding;
@@ -18,6 +19,7 @@ pub struct TableFiles {
     paths: Vec<PathBuf>,
     format: TableFormat,
     vectors: Vec<VectorFiles>,
+    watch: Watch,
 }
 
 /// A column of vectors or images in files of its own, one beside each file of the table.
@@ -100,13 +102,13 @@ impl TableFiles {
                 return Err(TableError::File { path: path.clone(), reason });
             }
         }
-        Ok(Self { paths, format, vectors: Vec::new() })
+        Ok(Self { paths, format, vectors: Vec::new(), watch: Watch::default() })
     }
 
     /// No files: a table that is in memory, whose name stands for a path in errors.
     pub fn in_memory(table: MemoryTable) -> Self {
         let paths = vec![table.name().to_path_buf()];
-        Self { paths, format: TableFormat::Memory(Arc::new(table)), vectors: Vec::new() }
+        Self { paths, format: TableFormat::Memory(Arc::new(table)), vectors: Vec::new(), watch: Watch::default() }
     }
 
     /// The same files, read as delimited text with these details.
@@ -145,6 +147,16 @@ impl TableFiles {
         }
         self.vectors.push(VectorFiles { column: column.into(), paths });
         Ok(self)
+    }
+
+    /// The same table, whose readers say how far they are, and end where they are told to.
+    #[must_use]
+    pub fn watched(self, progress: Arc<ReadProgress>) -> Self {
+        Self { watch: Watch(Some(progress)), ..self }
+    }
+
+    pub(crate) fn progress(&self) -> Option<&ReadProgress> {
+        self.watch.0.as_deref()
     }
 
     pub(crate) fn vectors(&self) -> &[VectorFiles] {
@@ -245,12 +257,33 @@ fn format_of(path: &Path) -> Result<TableFormat, TableError> {
         Some("csv" | "txt") => Ok(TableFormat::Csv(Csv::default())),
         Some("tsv") => Ok(TableFormat::Csv(Csv { delimiter: Some(b'\t'), ..Csv::default() })),
         Some("parquet") => Ok(TableFormat::Parquet),
-        _ => Err(TableError::File {
-            path: path.into(),
-            reason: "has an ending that no format has: .csv, .tsv, .txt, .idx, -ubyte (also .gz, .zst), .parquet"
-                .into(),
-        }),
+        ending => {
+            let formats = "has an ending that no format has: .csv, .tsv, .txt, .idx, -ubyte (also .gz, .zst), .parquet";
+            let how = ending.and_then(|ending| conversion(ending, path));
+            let reason = how.map_or_else(|| formats.to_owned(), |how| format!("{formats}; this converts it: {how}"));
+            Err(TableError::File { path: path.into(), reason })
+        }
     }
+}
+
+/// The command of a common program that makes Parquet of a table in another format.
+fn conversion(ending: &str, path: &Path) -> Option<String> {
+    let from = path.display();
+    let to = path.with_extension("parquet");
+    let to = to.display();
+    let duckdb = |source: String| format!("duckdb -c \"COPY (FROM {source}) TO '{to}'\"");
+    Some(match ending {
+        "json" | "jsonl" | "ndjson" => duckdb(format!("read_json_auto('{from}')")),
+        "xlsx" => duckdb(format!("read_xlsx('{from}')")),
+        "db" | "sqlite" | "sqlite3" => duckdb(format!("sqlite_scan('{from}', 'TABLE')")),
+        "arrow" | "feather" | "ipc" => {
+            format!("python3 -c \"import pandas; pandas.read_feather('{from}').to_parquet('{to}', index=False)\"")
+        }
+        "xls" | "ods" => {
+            format!("python3 -c \"import pandas; pandas.read_excel('{from}').to_parquet('{to}', index=False)\"")
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -294,8 +327,17 @@ mod tests {
         assert_eq!(format("a.tsv.zst").unwrap(), TableFormat::Csv(Csv { delimiter: Some(b'\t'), ..Csv::default() }));
         assert_eq!(format("a.parquet").unwrap(), TableFormat::Parquet);
         insta::assert_snapshot!(
-            format("table.xlsx").unwrap_err(),
-            @"`table.xlsx` has an ending that no format has: .csv, .tsv, .txt, .idx, -ubyte (also .gz, .zst), .parquet"
+            format("table.xlsb").unwrap_err(),
+            @"`table.xlsb` has an ending that no format has: .csv, .tsv, .txt, .idx, -ubyte (also .gz, .zst), .parquet"
         );
+        for (name, command) in [
+            ("a/t.xlsx", "duckdb -c \"COPY (FROM read_xlsx('a/t.xlsx')) TO 'a/t.parquet'\""),
+            ("t.jsonl", "duckdb -c \"COPY (FROM read_json_auto('t.jsonl')) TO 't.parquet'\""),
+            ("t.sqlite", "duckdb -c \"COPY (FROM sqlite_scan('t.sqlite', 'TABLE')) TO 't.parquet'\""),
+            ("t.arrow", "pandas.read_feather('t.arrow').to_parquet('t.parquet', index=False)"),
+        ] {
+            let message = format(name).unwrap_err().to_string();
+            assert!(message.contains(command), "{message}");
+        }
     }
 }

@@ -149,6 +149,12 @@ impl ParquetSource {
         })
     }
 
+    /// The part of its rows that was read.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let rows = self.rows().ok().filter(|rows| *rows > 0)?;
+        Some(self.n_rows as f64 / rows as f64)
+    }
+
     /// Passes over rows of a file of which none was read yet: over whole row groups unread, and in
     /// the next one page by page.
     pub(crate) fn skip(&mut self, mut n: usize) -> Result<(), TableError> {

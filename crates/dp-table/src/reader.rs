@@ -21,6 +21,9 @@ use crate::row_index::{RowIndex, RowMark};
 /// Bytes of a record; what is longer is no record.
 pub(crate) const LONGEST_RECORD: u64 = 64 << 20;
 
+/// Rows after which whoever watches is told.
+const ROWS_PER_NOTE: u64 = 1024;
+
 /// Reads a table as a stream: memory does not grow with its length.
 pub struct TableReader {
     files: TableFiles,
@@ -33,6 +36,7 @@ pub struct TableReader {
     n_of_file: usize,
     /// Rows still to be read, at most.
     left: usize,
+    n_read: u64,
 }
 
 /// One open file.
@@ -134,7 +138,7 @@ impl TableReader {
             });
         }
         let vectors = open_vectors(&files, 0)?;
-        Ok(Self { files, columns, current: 0, source, vectors, n_of_file, left: usize::MAX })
+        Ok(Self { files, columns, current: 0, source, vectors, n_of_file, left: usize::MAX, n_read: 0 })
     }
 
     /// Reads these rows alone.
@@ -205,7 +209,19 @@ impl TableReader {
         }
         let found = self.next(row);
         self.left -= 1;
+        self.n_read += 1;
+        if self.n_read.is_multiple_of(ROWS_PER_NOTE) {
+            self.note()?;
+        }
         found
+    }
+
+    /// Tells whoever watches how far it is.
+    fn note(&self) -> Result<(), TableError> {
+        let Some(progress) = self.files.progress() else { return Ok(()) };
+        let n_files = self.files.paths().len() as f64;
+        let share = self.source.share().map(|share| (self.current as f64 + share) / n_files);
+        progress.note(self.n_read, share, &self.files.paths()[self.current])
     }
 
     fn next(&mut self, row: &mut TableRow) -> Result<bool, TableError> {
@@ -281,6 +297,15 @@ impl OpenFile {
             TableFormat::Memory(table) => Ok(Self::Memory(MemorySource::new(Arc::clone(table)))),
             TableFormat::Folder => FolderSource::open(path).map(Self::Folder),
             TableFormat::Idx => IdxSource::open(path).map(Self::Idx),
+        }
+    }
+
+    /// The part of the file that was read, if its length is known.
+    fn share(&self) -> Option<f64> {
+        match self {
+            Self::Csv(source) => source.share(),
+            Self::Parquet(source) => source.share(),
+            Self::Memory(_) | Self::Folder(_) | Self::Idx(_) => None,
         }
     }
 

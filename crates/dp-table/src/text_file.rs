@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,23 @@ pub(crate) struct TextFile {
     path: Arc<Path>,
     compression: Option<Compression>,
     encoding: TextEncoding,
+    /// Bytes of the file before the place where it is read.
+    passed: Arc<AtomicU64>,
+    length: u64,
+}
+
+/// A file that says where it is read.
+struct CountedFile {
+    file: File,
+    passed: Arc<AtomicU64>,
+}
+
+impl Read for CountedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.passed.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,11 +59,28 @@ impl TextFile {
             Some("zst") => Some(Compression::Zstandard),
             _ => None,
         };
-        Self { path: path.into(), compression, encoding }
+        let length = std::fs::metadata(path).map_or(0, |data| data.len());
+        Self { path: path.into(), compression, encoding, passed: Arc::default(), length }
     }
 
     fn file(&self) -> Result<File, TableError> {
         whole_file::open(&self.path).map_err(TableError::io("read", &*self.path))
+    }
+
+    /// The file from this byte on.
+    fn counted(&self, offset: u64) -> Result<CountedFile, TableError> {
+        let mut file = self.file()?;
+        if offset > 0 {
+            file.seek(SeekFrom::Start(offset)).map_err(TableError::io("read", &*self.path))?;
+        }
+        self.passed.store(offset, Ordering::Relaxed);
+        Ok(CountedFile { file, passed: Arc::clone(&self.passed) })
+    }
+
+    /// The part of the file before the place where it is read.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let passed = self.passed.load(Ordering::Relaxed);
+        (self.length > 0).then(|| (passed as f64 / self.length as f64).min(1.0))
     }
 
     /// The text from this offset on. A compressed file is unpacked from its beginning for it, and
@@ -57,9 +92,7 @@ impl TextFile {
             if offset == 0 {
                 return Ok(text);
             }
-            let mut file = self.file()?;
-            file.seek(SeekFrom::Start(offset)).map_err(TableError::io("read", &*self.path))?;
-            return Ok(Box::new(buffered(file)));
+            return Ok(Box::new(buffered(self.counted(offset)?)));
         }
         let mut text: Box<dyn Read + Send> = if encoding.is_utf8() { text } else { Box::new(encoding.decoded(text)) };
         self.count(&mut (&mut text).take(offset))?;
@@ -68,7 +101,7 @@ impl TextFile {
 
     /// The bytes of the text, from their beginning.
     fn unpacked(&self) -> Result<Box<dyn BufRead + Send>, TableError> {
-        let file = self.file()?;
+        let file = self.counted(0)?;
         let text: Box<dyn Read + Send> = match self.compression {
             None => return Ok(Box::new(buffered(file))),
             Some(Compression::Gzip) => Box::new(MultiGzDecoder::new(buffered(file))),
@@ -118,7 +151,7 @@ impl TextFile {
     }
 }
 
-fn buffered(file: File) -> BufReader<File> {
+fn buffered(file: CountedFile) -> BufReader<CountedFile> {
     BufReader::with_capacity(1 << 16, file)
 }
 

@@ -202,6 +202,14 @@ pub enum FairdpError {
     /// The progress callback asked for an end.
     #[error("interrupted; a run in a folder that is kept can be continued")]
     Interrupted,
+    /// A run has no release yet.
+    #[error("`{}` has no release: it {state}", folder.display())]
+    Unfinished {
+        /// The folder of the run.
+        folder: PathBuf,
+        /// How far it is.
+        state: String,
+    },
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`", path.display())]
     Io {
@@ -241,7 +249,7 @@ pub enum FairdpError {
     Internal(String),
     /// A table cannot be read or does not fit its schema.
     #[error(transparent)]
-    Table(#[from] TableError),
+    Table(TableError),
     /// A privacy parameter or a ledger was refused.
     #[error(transparent)]
     Accounting(#[from] AccountingError),
@@ -275,6 +283,15 @@ impl From<LinearError> for FairdpError {
             LinearError::Io { action, path, source } => Self::Io { action, path, source },
             LinearError::File { path, problem } => Self::file(&path, problem),
             error => Self::Linear(error),
+        }
+    }
+}
+
+impl From<TableError> for FairdpError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Stopped { .. } => Self::Interrupted,
+            error => Self::Table(error),
         }
     }
 }
@@ -329,6 +346,7 @@ impl FairdpError {
             | Self::RanksDiffer { .. }
             | Self::UnknownToModel { .. } => Exit::Refused,
             Self::NotVerified { .. } | Self::BrokenLedger { .. } => Exit::NotVerified,
+            Self::Interrupted => Exit::Interrupted,
             _ => Exit::Failed,
         }
     }
@@ -340,6 +358,7 @@ impl FairdpError {
             Self::Io { path, .. }
             | Self::File { path, .. }
             | Self::Folder { path, .. }
+            | Self::Unfinished { folder: path, .. }
             | Self::Uncovered { path, .. }
             | Self::BeyondCap { ledger: path, .. }
             | Self::NothingLeft { ledger: path, .. }

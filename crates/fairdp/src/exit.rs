@@ -22,11 +22,14 @@ pub enum Exit {
     Refused,
     /// A release is not what its statement says, or a ledger is not what it was.
     NotVerified,
+    /// A signal ended it, in order: what is kept was said.
+    Interrupted,
 }
 
 impl Exit {
     /// All of them, by code.
-    pub const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Usage, Self::Refused, Self::NotVerified];
+    pub const ALL: [Self; 6] =
+        [Self::Done, Self::Failed, Self::Usage, Self::Refused, Self::NotVerified, Self::Interrupted];
 
     /// The exit code of the process.
     pub const fn code(self) -> u8 {
@@ -36,6 +39,8 @@ impl Exit {
             Self::Usage => 2,
             Self::Refused => 3,
             Self::NotVerified => 4,
+            // As shells say it of Ctrl-C.
+            Self::Interrupted => 130,
         }
     }
 
@@ -47,6 +52,7 @@ impl Exit {
             Self::Usage => "the command line or the configuration is wrong",
             Self::Refused => "refused: not private, not worth having, or beyond a cap",
             Self::NotVerified => "a release or a ledger does not hold",
+            Self::Interrupted => "interrupted by a signal; what is kept was said",
         }
     }
 
@@ -69,10 +75,8 @@ mod tests {
     use crate::error::FairdpError;
 
     #[test]
-    fn codes_are_their_places() {
-        for (place, exit) in Exit::ALL.into_iter().enumerate() {
-            assert_eq!(usize::from(exit.code()), place);
-        }
+    fn every_end_has_its_code() {
+        assert_eq!(Exit::ALL.map(Exit::code), [0, 1, 2, 3, 4, 130]);
         assert!(Exit::line().starts_with("Exit codes: 0 done; 1 a file or the machine failed"), "{}", Exit::line());
     }
 
@@ -83,7 +87,7 @@ mod tests {
         for (error, exit) in [
             (FairdpError::io("read", path)(std::io::ErrorKind::NotFound.into()), Exit::Failed),
             (FairdpError::file(path, "damaged"), Exit::Failed),
-            (FairdpError::Interrupted, Exit::Failed),
+            (FairdpError::Interrupted, Exit::Interrupted),
             (config, Exit::Usage),
             (FairdpError::invalid("--out", "x", "y"), Exit::Usage),
             (FairdpError::folder(path, "is not empty", "give another one"), Exit::Refused),

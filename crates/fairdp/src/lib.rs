@@ -44,22 +44,24 @@ mod streams;
 mod subset;
 mod subsets;
 mod thresholds;
+mod unfinished;
 mod unit_means;
 mod verify;
 
+pub use dp_table::ReadProgress;
 pub use dp_train::{DeviceName, ranks};
 pub use fair_decisions;
 pub use fair_metrics::noisy::NoisyNumber;
 
 pub use account::{Account, Attacks, Release};
-pub use config::{EpsilonChoice, Mistake};
+pub use config::{EpsilonChoice, Mistake, config_schema};
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
 pub use export::{Exported, model_card, registry_entry};
 pub use fairness::{ColumnRates, Difference, FairnessReport, GroupRates, Rate};
 pub use fit::{
-    FitOptions, FitPlan, Fitted, PlannedFeatures, PlannedWidths, Progress, TableSize, fit, fit_table, plan,
+    FitOptions, FitPlan, Fitted, PlannedFeatures, PlannedWidths, Progress, TableSize, finished, fit, fit_table, plan,
     plan_without_data,
 };
 pub use group_scores::CalibrationRange;
@@ -91,3 +93,30 @@ pub use verify::{Verified, verify};
 /// ```
 #[cfg(doctest)]
 struct ExitCodesOfThePage;
+
+/// Every piece of a configuration on the pages fits the schema.
+///
+/// ```
+/// include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/json_schema.rs"));
+///
+/// let schema = fairdp::config_schema();
+/// let pages = [
+///     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/columns.md")),
+///     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fairness.md")),
+///     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/images.md")),
+///     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/numbers.md")),
+///     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/production.md")),
+///     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/several-rows-of-one-person.md")),
+///     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/the-model.md")),
+/// ];
+/// let mut n_pieces = 0;
+/// for piece in pages.iter().flat_map(|page| page.split("```toml\n").skip(1)) {
+///     let piece = piece.split("```").next().unwrap_or_default();
+///     let value = toml::from_str(piece).unwrap();
+///     assert_eq!(refusal(&schema, &schema, &value, true), None, "{piece}");
+///     n_pieces += 1;
+/// }
+/// assert!(n_pieces >= 9);
+/// ```
+#[cfg(doctest)]
+struct ConfigurationsOfThePages;

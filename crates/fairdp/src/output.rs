@@ -23,6 +23,15 @@ pub(crate) fn write_with(
     WholeFile::create(path, readers).and_then(|file| file.write(fill)).map_err(FairdpError::io("write", path))
 }
 
+/// A file that grows, for its owner alone.
+pub(crate) fn append(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(FairdpError::io("write", path))
+}
+
 /// A hidden name beside a file.
 fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's path"))?;

@@ -17,7 +17,8 @@ use crate::release::{PRIVATE, RELEASE, ReleaseFiles, STATEMENT};
 use crate::scores::{SCORES, ScoresFile};
 use crate::seal::{sha256, unsealed};
 use crate::statement::{Derivation, ReleaseStatement};
-use crate::verify::{release_of, verify};
+use crate::unfinished::release_of;
+use crate::verify::verify;
 
 /// The fairness report of a model whose thresholds follow from these scores.
 pub(crate) fn report(scores: &ScoresFile, aim: &Aim, model: &FittedModel) -> Result<FairnessReport> {
@@ -71,7 +72,7 @@ pub fn with_fairness(release: &BTreeMap<String, Vec<u8>>, aim: &Aim) -> Result<B
 /// taken, and those of [`with_fairness`].
 pub fn write_with_fairness(folder: &Path, aim: &Aim, out: &Path) -> Result<FairnessReport> {
     let verified = verify(folder)?;
-    let place = release_of(folder);
+    let place = release_of(folder)?;
     let mut release = BTreeMap::new();
     for name in verified.statement.files.keys().map(String::as_str).chain([STATEMENT]) {
         release.insert(name.to_owned(), input::bytes(&place.join(name))?);

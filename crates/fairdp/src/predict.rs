@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, iter};
 
-use dp_table::{BadRows, StoredAs, TableCounts, TableError, TableFiles};
+use dp_table::{BadRows, ReadProgress, StoredAs, TableCounts, TableFiles};
 use serde::Serialize;
 
+use crate::config::nearest::question;
 use crate::config::read::{encoding, with_vectors};
 use crate::error::{FairdpError, Result};
 use crate::model::FittedModel;
@@ -15,7 +17,8 @@ use crate::output::{self, Readers};
 use crate::output_format::{ENDINGS, OutputFormat};
 use crate::predictions::{Cell, Predictions};
 use crate::predictor::Predictor;
-use crate::release::{RELEASE, STATEMENT};
+use crate::release::STATEMENT;
+use crate::unfinished::release_of;
 use crate::verify::model_of_statement;
 
 /// Counts of a prediction, and values of the table that the model did not know. **Not private.**
@@ -46,6 +49,8 @@ pub struct PredictOptions {
     pub encoding: Option<String>,
     /// Columns of vectors in files of NumPy, by name: a file for each of the table's.
     pub vectors: BTreeMap<String, Vec<String>>,
+    /// Where the reading says how far it is, and is told to end.
+    pub reading: Option<Arc<ReadProgress>>,
 }
 
 /// Writes one line per row of a table, in its order, for this user alone, in the format of the
@@ -105,15 +110,16 @@ fn predict_by(
     options: &PredictOptions,
     write: impl FnOnce(&TableFiles, &mut WriteRows<'_>) -> Result<()>,
 ) -> Result<Predicted> {
-    let whole = folder.join(RELEASE);
-    let release = if whole.is_dir() { &whole } else { folder };
-    let model = model_of_statement(release)?;
+    let model = model_of_statement(&release_of(folder)?)?;
     check_reasons(&model, options.reasons)?;
     let mut files = TableFiles::new(tables)?;
     if let Some(label) = &options.encoding {
         files = files.with_encoding(encoding(label)?);
     }
     files = with_vectors(files, &options.vectors)?;
+    if let Some(progress) = &options.reading {
+        files = files.watched(Arc::clone(progress));
+    }
     let mut predictor = Predictor::new(&model, &files)?;
     let kept = kept_columns(&predictor, &files, &options.keep)?;
     let columns = columns(&model, &predictor, &kept, options)?;
@@ -197,7 +203,8 @@ fn check_reasons(model: &FittedModel, reasons: usize) -> Result<()> {
 fn kept_columns(predictor: &Predictor<'_>, files: &TableFiles, keep: &[String]) -> Result<Vec<usize>> {
     let find = |name: &String| {
         predictor.columns().iter().position(|column| column == name).ok_or_else(|| {
-            TableError::MissingColumn { path: files.paths()[0].clone(), line: 1, column: name.clone() }.into()
+            let meant = question(name, predictor.columns().iter().map(String::as_str));
+            FairdpError::invalid("--keep", name, format!("columns of `{}`{meant}", files.paths()[0].display()))
         })
     };
     keep.iter().map(find).collect()

@@ -136,6 +136,12 @@ fn refuse_for_number(model: &ModelEntry, architecture: &Architecture, name: &str
 /// The methods that train a model of a number.
 const NUMBER_METHODS: [&str; 2] = ["auto", "conditioned"];
 
+/// All that `method.name` may be.
+pub(crate) fn method_names() -> impl Iterator<Item = &'static str> {
+    let conditioned = CONDITIONED.iter().map(|(name, ..)| *name);
+    std::iter::once("auto").chain(conditioned).chain(registry::methods().iter().map(|entry| entry.name))
+}
+
 /// Whether a method has this name; another one is refused with its nearest.
 fn is_known(name: &str) -> bool {
     CONDITIONED.iter().any(|(known, ..)| *known == name) || registry::find(name).is_ok()
@@ -280,10 +286,7 @@ impl SgdMethod {
     ) -> Result<Self, EntryError> {
         let is_asked_for = name != "auto";
         let Ok(entry) = registry::find(if is_asked_for { name } else { "dpsgd" }) else {
-            let conditioned = CONDITIONED.iter().map(|(name, ..)| *name);
-            let known = std::iter::once("auto").chain(conditioned);
-            let known = known.chain(registry::methods().iter().map(|entry| entry.name));
-            let meant = question(name, known);
+            let meant = question(name, method_names());
             let message = format!("method.name = \"{name}\": unknown; `fairdp methods` lists the names{meant}");
             return Err(EntryError::new("method.name", message));
         };

@@ -24,6 +24,8 @@ pub(crate) const PRIVATE: &str = "private";
 pub(crate) const STATEMENT: &str = "statement.json";
 pub(crate) const STATEMENT_TEXT: &str = "statement.md";
 pub(crate) const LEDGER: &str = "ledger.json";
+/// The configuration of a run, in its private folder.
+pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const FAIRNESS: &str = "fairness.json";
 const PART: &str = ".release.part";
 

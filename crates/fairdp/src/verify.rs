@@ -13,9 +13,10 @@ use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
 use crate::model::{FittedModel, PIPELINE, WEIGHTS};
-use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
+use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
 use crate::statement::{ReleaseStatement, STATEMENT_VERSION};
+use crate::unfinished::release_of;
 
 const CHANGED: &str = "was changed: it does not have the digest of the statement";
 
@@ -51,7 +52,7 @@ pub struct Verified {
 /// [`FairdpError::NotVerified`] with every problem; [`FairdpError::NotRead`] with every file that
 /// cannot be read, if nothing is wrong in the others; [`FairdpError::Io`] if there is no release.
 pub fn verify(folder: &Path) -> Result<Verified> {
-    let release = release_of(folder);
+    let release = release_of(folder)?;
     let ledger = (release != folder).then(|| folder.join(PRIVATE).join(LEDGER));
     let path = release.join(STATEMENT);
     let text = input::bytes(&path)?;
@@ -128,12 +129,6 @@ impl Findings {
         self.problems.append(&mut self.unread);
         FairdpError::NotVerified { problems: self.problems }
     }
-}
-
-/// The release in a run's folder, or the folder itself.
-pub(crate) fn release_of(folder: &Path) -> PathBuf {
-    let whole = folder.join(RELEASE);
-    if whole.is_dir() { whole } else { folder.to_path_buf() }
 }
 
 /// The model of a release, unless it is not the one of the release's statement. A copy of the

@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::mark::Mark;
 use crate::shell;
 
-/// Every `records*.db` in the folders of `root`, sorted; none if there is no `root`.
+/// Every `records*.db` in `root` and in its folders, sorted; none if there is no `root`.
 ///
 /// # Errors
 /// If a folder cannot be read.
@@ -17,12 +17,15 @@ pub fn databases(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !root.exists() {
         return Ok(found);
     }
-    for study in entries(root)? {
+    let is_database = |path: &PathBuf| {
+        file_name(path).starts_with("records.") && path.extension().is_some_and(|extension| extension == "db")
+    };
+    for entry in entries(root)? {
         // Names with a dot in front are reports that are being written.
-        if study.is_dir() && !file_name(&study).starts_with('.') {
-            found.extend(entries(&study)?.into_iter().filter(|path| {
-                file_name(path).starts_with("records.") && path.extension().is_some_and(|extension| extension == "db")
-            }));
+        if entry.is_dir() && !file_name(&entry).starts_with('.') {
+            found.extend(entries(&entry)?.into_iter().filter(is_database));
+        } else if is_database(&entry) {
+            found.push(entry);
         }
     }
     found.sort();

@@ -23,7 +23,13 @@ use crate::terminal;
 /// Reproductions, benchmarks and checks of differentially private training that is fair to every
 /// group.
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Exit codes: 0 done; 1 something failed, or a check found something; 2 the command line is wrong."
+)]
 struct Cli {
     #[command(subcommand)]
     task: Task,

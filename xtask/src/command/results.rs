@@ -30,7 +30,7 @@ pub(crate) struct ResultsArgs {
 enum ResultsCommand {
     /// Databases of runs, one line each
     List {
-        /// Databases [default: every records*.db under target/reproduce]
+        /// Databases, and folders of reports with databases in or below them [default: target/reproduce]
         files: Vec<PathBuf>,
     },
     /// What a database holds: sessions, and means over seeds for every method
@@ -69,8 +69,12 @@ enum ResultsCommand {
         #[arg(long, value_name = "OUT")]
         out: Option<PathBuf>,
     },
-    /// Write one page over all reports under target/reproduce: target/reproduce/index.html
-    Index,
+    /// Write one page over all reports in a folder: its index.html
+    Index {
+        /// The folder of the reports [default: target/reproduce]
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
     /// Save what is whole of a damaged database in a new one
     ///
     /// A database whose rows do not match the digests that were stored with them is refused by
@@ -168,7 +172,12 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match &args.command {
         ResultsCommand::List { files } => {
-            let files = if files.is_empty() { list::databases(&reports_root())? } else { files.clone() };
+            let places = if files.is_empty() { vec![reports_root()] } else { files.clone() };
+            let is_folder = |place: &PathBuf| files.is_empty() || place.is_dir();
+            let of_place = |place: &PathBuf| {
+                if is_folder(place) { list::databases(place) } else { Ok(vec![place.clone()]) }
+            };
+            let files = places.iter().map(of_place).collect::<anyhow::Result<Vec<_>>>()?.concat();
             let (table, bad) = list::table(&files);
             write!(out, "{table}")?;
             for error in &bad {
@@ -210,8 +219,10 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
                 writeln!(out, "{}: {}", report.study, shell::path(&whole.join("report.html")))?;
             }
         }
-        ResultsCommand::Index => {
-            let path = study_report::write_index(&reports_root(), Some(&exports_folder()))?;
+        ResultsCommand::Index { out: folder } => {
+            let exports = folder.is_none().then(exports_folder);
+            let root = folder.clone().unwrap_or_else(reports_root);
+            let path = study_report::write_index(&root, exports.as_deref())?;
             writeln!(out, "{}", shell::path(&path))?;
         }
         ResultsCommand::Repair { file, out: target } => {

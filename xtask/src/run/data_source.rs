@@ -1,6 +1,6 @@
 //! Where the data of a command come from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -27,6 +27,11 @@ pub(crate) struct DataSource {
 }
 
 impl DataSource {
+    /// The folder that the command line names.
+    pub(crate) fn data_dir(&self) -> Option<&Path> {
+        self.data_dir.as_deref()
+    }
+
     /// The locator with these settings and a progress bar on a terminal.
     pub(crate) fn locator(&self) -> DataLocator {
         let cache_dir = self.cache_dir.clone().unwrap_or_else(|| workspace_root().join("datasets/cache"));

@@ -7,10 +7,10 @@ use super::parts::Parts;
 /// # Errors
 /// If the folder's name is not UTF-8, which YAML must be.
 pub(crate) fn manifest(parts: &Parts) -> anyhow::Result<String> {
-    let Parts { study, of, folder, .. } = parts;
+    let Parts { study, of, folder, root, .. } = parts;
     let cores = parts.cores();
     // A JSON string is a YAML string.
-    let mounted = serde_json::to_string(folder)?;
+    let (mounted, folder) = (serde_json::to_string(root)?, serde_json::to_string(folder)?);
     let data = match std::env::var("DP_DATA_DIR") {
         Ok(data) => format!(
             "\n          env:\n            - name: DP_DATA_DIR\n              value: {}",
@@ -23,8 +23,8 @@ pub(crate) fn manifest(parts: &Parts) -> anyhow::Result<String> {
 #   export IMAGE=… CLAIM=…
 #   envsubst '$IMAGE $CLAIM' < this file | kubectl apply -f -
 #
-# Assumed: the claim is a file system that all pods can write to (ReadWriteMany), with program and data files under this very
-# folder; the image has bash and what the program is linked with; all nodes have the type of processor that it was built for (on
+# Assumed: the claim is a file system that all pods can write to (ReadWriteMany), with program and data files under the
+# mounted folder; the image has bash and what the program is linked with; all nodes have the type of processor that it was built for (on
 # several types, results are equal up to rounding only); nothing is downloaded.
 #
 # A pod that was stopped is replaced, and the new one goes on where it was. When all have ended:
@@ -51,7 +51,7 @@ spec:
       containers:
         - name: part
           image: $IMAGE
-          workingDir: {mounted}
+          workingDir: {folder}
           command: ["/bin/bash", "-c"]
           args:
             - |

@@ -1,7 +1,7 @@
 //! A study in parts, one for each task of a batch system.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use rand::TryRngCore;
@@ -9,6 +9,7 @@ use rand::rngs::OsRng;
 use run_records::shell;
 
 use super::options::StudyOptions;
+use crate::paths::workspace_root;
 
 /// Cores of a task where the command names no number of threads.
 const DEFAULT_CORES: u16 = 4;
@@ -26,6 +27,8 @@ pub(crate) struct Parts {
     program: PathBuf,
     /// Where the command was given, for its relative paths.
     pub(crate) folder: PathBuf,
+    /// The folder that every task must reach: the workspace, or the folder of the command.
+    pub(crate) root: PathBuf,
     /// The report's directory.
     out: PathBuf,
 }
@@ -44,15 +47,64 @@ impl Parts {
             let seed = OsRng.try_next_u64().context("a seed for the partitions, from the operating system")?;
             words.extend(["--split-seed".into(), seed.to_string().into()]);
         }
+        let folder = std::env::current_dir().context("the current folder")?;
+        let workspace = workspace_root();
+        let root = if folder.starts_with(&workspace) { workspace } else { folder.clone() };
         Ok(Self {
+            root,
             study: study.to_owned(),
             of,
             words,
             threads: options.threads(),
             program: std::env::current_exe().context("the path of this program")?,
-            folder: std::env::current_dir().context("the current folder")?,
+            folder,
             out: options.out(study),
         })
+    }
+
+    /// Refuses what pods would not find, or would lose, since it lies outside of the folder that they mount.
+    ///
+    /// # Errors
+    /// Names the first of program, records and data files that does.
+    pub(crate) fn ensure_mounted(&self, data: Option<&Path>) -> anyhow::Result<()> {
+        let root = self.root.display();
+        self.ensure("--kubernetes", data, &format!("outside of {root}, which is all that the pods mount"), |place| {
+            place.starts_with(&self.root)
+        })
+    }
+
+    /// Refuses what other nodes would not find, or would lose, since it lies in a folder for temporary files,
+    /// which each node has of its own.
+    ///
+    /// # Errors
+    /// Names the first of program, records and data files that does.
+    pub(crate) fn ensure_shared(&self, data: Option<&Path>) -> anyhow::Result<()> {
+        let temporary = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into()];
+        let is_own = |place: &Path| temporary.iter().any(|folder| place.starts_with(folder));
+        // Whoever works in such a folder knows where it is.
+        let is_here = is_own(&self.folder);
+        self.ensure("--slurm", data, "in a folder that each node has of its own", |place| is_here || !is_own(place))
+    }
+
+    fn ensure(
+        &self,
+        option: &str,
+        data: Option<&Path>,
+        where_it_is: &str,
+        is_reached: impl Fn(&Path) -> bool,
+    ) -> anyhow::Result<()> {
+        let of_env = std::env::var_os("DP_DATA_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let places = [
+            ("the program", Some(self.program.clone()), "run the one in the workspace's target folder"),
+            ("the report with its records", Some(self.out.clone()), "name another folder by --out"),
+            ("the folder of data files", data.map(Path::to_path_buf).or(of_env), "name another one by --data-dir"),
+        ];
+        for (what, place, advice) in places {
+            let Some(place) = place.map(|place| normal(&self.folder.join(place))) else { continue };
+            let (of, shown) = (self.of, place.display());
+            ensure!(is_reached(&place), "{option} {of}: {what}, {shown}, is {where_it_is}: {advice}");
+        }
+        Ok(())
     }
 
     /// Cores of a task.
@@ -79,6 +131,12 @@ impl Parts {
         format!("{} {command} --resume --offline", shell::path(&self.program))
     }
 
+    /// The same with these places.
+    #[cfg(test)]
+    pub(crate) fn placed(self, [root, folder, program, out]: [&str; 4]) -> Self {
+        Self { root: root.into(), folder: folder.into(), program: program.into(), out: out.into(), ..self }
+    }
+
     #[cfg(test)]
     pub(crate) fn fixture(option: &str) -> Self {
         let command = format!("reproduce dutch {option} 8 --seed 7 --resume --out dir");
@@ -91,9 +149,23 @@ impl Parts {
             threads: None,
             program: "/home/a user/xtask".into(),
             folder: "/home/a user/work".into(),
+            root: "/home/a user".into(),
             out: "dir\nrm -rf it".into(),
         }
     }
+}
+
+/// A path without `.` and `..`, by its words alone: what is named need not be there yet.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(normal.pop()),
+            other => normal.push(other),
+        }
+    }
+    normal
 }
 
 /// The words of a command without what the tasks add themselves.
@@ -109,4 +181,32 @@ fn words(option: &str, mut arguments: impl Iterator<Item = OsString>) -> Vec<OsS
         }
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tasks_would_not_reach_is_refused() {
+        let data = Some(Path::new("/w/data"));
+        let parts = |folder, program, out| Parts::fixture("--kubernetes").placed(["/w", folder, program, out]);
+        // From a folder below the workspace, what lies in the workspace is there.
+        parts("/w/notes", "/w/target/xtask", "/w/target/reproduce/dutch").ensure_mounted(data).unwrap();
+        parts("/w/notes", "/w/target/xtask", "out").ensure_mounted(data).unwrap();
+        let refusal = |folder, program, out, data| {
+            parts(folder, program, out).ensure_mounted(Some(Path::new(data))).unwrap_err().to_string()
+        };
+        let outside = refusal("/w/notes", "/w/xtask", "../../results", "/w/data");
+        assert_eq!(
+            outside,
+            "--kubernetes 8: the report with its records, /results, is outside of /w, which is all that the pods mount: name another \
+             folder by --out"
+        );
+        assert!(refusal("/w", "/usr/bin/xtask", "out", "/w/data").contains("the program, /usr/bin/xtask"));
+        assert!(refusal("/w", "/w/xtask", "out", "/data").contains("the folder of data files, /data"));
+        parts("/w", "/opt/xtask", "/scratch/out").ensure_shared(data).unwrap();
+        assert!(parts("/w", "/opt/xtask", "/tmp/out").ensure_shared(data).is_err());
+        parts("/tmp/w", "/opt/xtask", "/tmp/out").ensure_shared(data).unwrap();
+    }
 }

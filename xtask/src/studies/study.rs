@@ -255,7 +255,10 @@ impl Study {
         known.sort_unstable();
         known.dedup();
         if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
-            bail!("--methods {unknown}: expected some of {}", known.join(", "));
+            let near = known.iter().map(|name| (strsim::normalized_damerau_levenshtein(name, unknown), name));
+            let meant = near.filter(|(likeness, _)| *likeness > 0.6).max_by(|(a, _), (b, _)| a.total_cmp(b));
+            let question = meant.map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"));
+            bail!("--methods {unknown}: expected some of {}{question}", known.join(", "));
         }
         if !wanted.is_empty() {
             for experiment in &mut self.experiments {
@@ -306,10 +309,12 @@ impl Study {
         self.narrow(args)?;
         if let Some(n) = options.slurm {
             let parts = Parts::of_command("--slurm", n, &self.name, options)?;
+            parts.ensure_shared(options.data.data_dir())?;
             return terminal::write(format_args!("{}", slurm::script(&parts)));
         }
         if let Some(n) = options.kubernetes {
             let parts = Parts::of_command("--kubernetes", n, &self.name, options)?;
+            parts.ensure_mounted(options.data.data_dir())?;
             return terminal::write(format_args!("{}", kubernetes::manifest(&parts)?));
         }
         let execution = options.device.execution()?;

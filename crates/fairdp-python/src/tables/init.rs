@@ -51,6 +51,7 @@ pub(super) fn init(
         vectors,
         accept_uncovered,
         named: None,
+        reading: None,
     };
     py.detach(|| fairdp::init(&table, &options)).map_err(errors::fairdp_error)
 }

@@ -26,7 +26,7 @@ pub(super) fn predict(
     encoding: Option<String>,
     vectors: BTreeMap<String, Vec<String>>,
 ) -> PyResult<String> {
-    let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors };
+    let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors, reading: None };
     let predicted = py.detach(|| fairdp::predict(&folder, &table, &out, &options)).map_err(errors::fairdp_error)?;
     serde_json::to_string(&predicted).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

@@ -8,7 +8,7 @@ use dp_accounting::command::{CaseOptions, text, with_options};
 use dp_accounting::{AccountingError, MarkedEpsilon, Scope};
 use fairdp::{FairdpError, default_delta};
 
-use super::Failure;
+use super::{Failure, answer};
 
 /// One question. What is left out of noise, rate and steps is found where `--target-epsilon` is
 /// given.
@@ -41,7 +41,7 @@ impl AccountArgs {
                 "found": answers.parameter,
                 "answers": answers.by_accountant.iter().map(|answer| marked(answer, &scope)).collect::<Vec<_>>(),
             });
-            return Ok(writeln!(out, "{answer}")?);
+            return Ok(answer::line(out, answer)?);
         }
         Ok(out.write_all(text(&answers, &scope).as_bytes())?)
     }

@@ -1,9 +1,12 @@
 //! How a command fails: in words, for programs, and as an exit code.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 
+use clap::ColorChoice;
 use fairdp::{Exit, FairdpError, printable};
+
+use super::{answer, log};
 
 /// Files that stand for streams, with the streams' names.
 pub(super) type StreamNames = Vec<(String, String)>;
@@ -12,6 +15,8 @@ pub(super) enum Failure {
     Library(FairdpError),
     /// The same, of files that stand for streams: each with the name that is shown.
     OfInputs(Box<(FairdpError, StreamNames)>),
+    /// A signal ended a fit: what is kept, and how it goes on.
+    Interrupted(String),
     /// Options that do not make a question.
     Usage(String),
     Output(io::Error),
@@ -27,7 +32,7 @@ impl Failure {
         match self {
             Self::Library(error) => Some(error),
             Self::OfInputs(inputs) => Some(&inputs.0),
-            Self::Usage(_) | Self::Output(_) => None,
+            Self::Interrupted(_) | Self::Usage(_) | Self::Output(_) => None,
         }
     }
 
@@ -49,6 +54,8 @@ impl Failure {
                     error => (printable(&error.in_full()).into_owned(), error.exit()),
                 }
             }
+            // Lines that are plain.
+            Self::Interrupted(message) => (message.clone(), Exit::Interrupted),
             Self::Usage(message) => (printable(message).into_owned(), Exit::Usage),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return None,
             Self::Output(error) => (format!("cannot write the output: {error}"), Exit::Failed),
@@ -63,9 +70,18 @@ impl Failure {
     }
 
     /// Says it on standard error, and returns how the program ends.
-    pub(super) fn told(&self, who: &str) -> Exit {
+    pub(super) fn told(&self, who: &str, color: ColorChoice) -> Exit {
         let Some((message, exit)) = self.in_words() else { return Exit::Done };
-        let _ = writeln!(io::stderr(), "{who}error: {message}");
+        log::add(&format!("{who}error: {message}"));
+        let is_coloured = match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => {
+                io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty())
+            }
+        };
+        let (begin, end) = if is_coloured { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+        let _ = writeln!(io::stderr(), "{who}{begin}error:{end} {message}");
         exit
     }
 
@@ -81,7 +97,7 @@ impl Failure {
         if let Some(mistakes) = self.of_library().map(FairdpError::mistakes).filter(|mistakes| !mistakes.is_empty()) {
             answer["mistakes"] = serde_json::json!(mistakes);
         }
-        let _ = writeln!(io::stdout(), "{answer}");
+        let _ = answer::line(&mut io::stdout(), answer);
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use dp_accounting::{Rounding, decimal};
 use fairdp::{LedgerView, printable};
 
-use super::Failure;
+use super::{Failure, answer};
 
 /// Digits of an ε that was spent.
 const DIGITS: usize = 4;
@@ -147,7 +147,7 @@ fn show(out: &mut impl Write, view: &LedgerView, deltas: &[f64], json: bool) -> 
             "at_other_deltas": at.iter().map(|(delta, spent)| serde_json::json!({ "delta": delta, "spent": spent })).collect::<Vec<_>>(),
             "last_seal": view.seal(),
         });
-        return Ok(writeln!(out, "{answer}")?);
+        return Ok(answer::line(out, answer)?);
     }
     let unit = view.unit().map_or("rows".to_owned(), |column| format!("the values of `{}`", printable(column)));
     writeln!(out, "{} fits, protecting {unit}, at delta {:e}", fits.len(), view.delta())?;
@@ -191,7 +191,7 @@ fn plan(out: &mut impl Write, view: &LedgerView, json: bool, n: usize, each: Opt
     let each = each.and_then(<[f64]>::first);
     if json {
         let answer = serde_json::json!({ "fits": n, "epsilon": each, "cap": view.cap(), "delta": view.delta() });
-        return Ok(writeln!(out, "{answer}")?);
+        return Ok(answer::line(out, answer)?);
     }
     let Some(each) = each else { return Ok(nothing(out)?) };
     writeln!(out, "{n} fits of epsilon {each} keep the cap of {} at delta {:e}", view.cap(), view.delta())?;
@@ -208,7 +208,7 @@ fn split(
     if json {
         let answer =
             serde_json::json!({ "shares": shares, "epsilons": each, "cap": view.cap(), "delta": view.delta() });
-        return Ok(writeln!(out, "{answer}")?);
+        return Ok(answer::line(out, answer)?);
     }
     let Some(each) = each else { return Ok(nothing(out)?) };
     for (share, epsilon) in shares.iter().zip(each) {

@@ -1,11 +1,15 @@
 //! The command line: a thin layer over the library.
 
 mod account;
+mod answer;
 mod failure;
+mod interrupt;
 mod ledger;
+mod log;
 mod manual;
 mod new_config;
 mod progress;
+mod shown;
 mod stream;
 mod summary;
 
@@ -14,16 +18,16 @@ use dp_train::ranks::{self, Collective};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use self::failure::Failure;
-use self::progress::ProgressDisplay;
+use self::progress::Said;
+use self::shown::Shown;
 use self::stream::Inputs;
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 use dp_table::Example;
 use fairdp::fair_decisions::{Aim, Mode};
@@ -35,6 +39,32 @@ use fairdp::{EpsilonChoice, Exit, FairdpError, FitOptions, InitOptions, NamedFil
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    said: SaidArgs,
+}
+
+/// What is said besides the answer, and how.
+#[derive(Args, Clone)]
+struct SaidArgs {
+    /// Colours of help and errors.
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, hide_default_value = true)]
+    color: ColorChoice,
+    /// Says how far a command is once a second, in lines.
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    /// Adds what is said on standard error to this file, with times.
+    #[arg(long, global = true, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+impl SaidArgs {
+    fn of(&self, quiet: bool) -> Said {
+        match (quiet, self.verbose) {
+            (true, _) => Said::Nothing,
+            (false, true) => Said::More,
+            (false, false) => Said::Usual,
+        }
+    }
 }
 
 /// Forms of a release.
@@ -83,6 +113,9 @@ enum Command {
         /// Machine-readable output, with counts by column.
         #[arg(long)]
         json: bool,
+        /// No progress.
+        #[arg(short, long)]
+        quiet: bool,
     },
     /// Print what a run says of itself.
     Report {
@@ -152,6 +185,9 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Print the JSON Schema of configurations, by which an editor checks one whose first line is `#:schema` with its
+    /// path.
+    Schema,
     /// Print completions for a shell, to be sourced or put where the shell looks for them.
     Completions {
         /// The shell.
@@ -172,12 +208,13 @@ impl Command {
             | Self::Report { json, .. }
             | Self::Verify { json, .. }
             | Self::Methods { json } => *json,
+            Self::Init(args) => args.json,
             Self::Fit(args) => args.json,
             Self::Account(args) => args.is_json(),
             Self::Ledger(command) => command.is_json(),
-            Self::Init(_)
-            | Self::Fairness { .. }
+            Self::Fairness { .. }
             | Self::Example { .. }
+            | Self::Schema
             | Self::Completions { .. }
             | Self::Man { .. }
             | Self::Export { .. } => false,
@@ -186,6 +223,7 @@ impl Command {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 struct InitArgs {
     /// The table: files or patterns; - for standard input.
     #[arg(required = true)]
@@ -239,6 +277,15 @@ struct InitArgs {
     /// The file to write, which must not be there yet; standard output unless given.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Writes the JSON Schema of configurations to this file too, and the line by which editors find it.
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// Machine-readable output: the configuration, as text and as JSON.
+    #[arg(long)]
+    json: bool,
+    /// No progress.
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 #[derive(Args)]
@@ -287,7 +334,7 @@ struct FitArgs {
     /// Keeps the encoded table, a copy of private records, in the private folder.
     #[arg(long)]
     keep_encoded: bool,
-    /// Prints the statement as JSON in the place of a summary.
+    /// Machine-readable output: the statement, or the plan.
     #[arg(long)]
     json: bool,
     /// No progress.
@@ -296,15 +343,20 @@ struct FitArgs {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
+    // What is printed of a command line that is wrong obeys it, too.
+    let asked = std::env::args().skip_while(|word| !word.starts_with("--color")).take(2).collect::<Vec<_>>().join("=");
+    let color = asked.split('=').nth(1).and_then(|when| when.parse().ok()).unwrap_or(ColorChoice::Auto);
+    let matches = Cli::command().color(color).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let is_json = cli.command.is_json();
-    match execute(cli.command) {
+    let opened = cli.said.log.as_deref().map_or(Ok(()), log::open);
+    match opened.map_err(Failure::from).and_then(|()| execute(cli.command, &cli.said)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if is_json {
                 failure.print_json();
             }
-            ExitCode::from(failure.told("").code())
+            ExitCode::from(failure.told("", cli.said.color).code())
         }
     }
 }
@@ -325,52 +377,27 @@ fn by_column(vectors: Vec<(String, String)>) -> BTreeMap<String, Vec<String>> {
     files
 }
 
-fn execute(command: Command) -> Result<(), Failure> {
+fn execute(command: Command, said: &SaidArgs) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     match command {
-        Command::Init(args) => {
-            let vectors = by_column(args.vectors);
-            let from = |files: &[String]| new_config::named(files, args.out.as_deref());
-            let vectors_named = vectors.iter().map(|(column, files)| Ok((column.clone(), from(files)?)));
-            let vectors_named = vectors_named.collect::<Result<_, FairdpError>>()?;
-            let named = NamedFiles { tables: from(&args.table)?, vectors: vectors_named };
-            let options = InitOptions {
-                label: args.label,
-                positive: args.positive,
-                groups: args.group,
-                group_as_input: args.group_as_input,
-                unit: args.unit,
-                max_records_per_unit: args.max_records_per_unit,
-                weight: args.weight,
-                epsilon: args.epsilon,
-                delta: args.delta,
-                test_fraction: args.test_fraction,
-                model: args.model,
-                method: args.method,
-                encoding: args.encoding,
-                vectors,
-                accept_uncovered: args.accept_uncovered,
-                named: Some(named),
-            };
-            let inputs = Inputs::new(args.table)?;
-            let text = || fairdp::init(&inputs.tables, &options);
-            match args.out {
-                Some(file) => inputs.named(new_config::write(&file, text))?,
-                None => out.write_all(inputs.named(text())?.as_bytes())?,
-            }
-        }
-        Command::Fit(args) => shared_fit(args, &mut out)?,
-        Command::Predict { folder, table, out: file, keep, explain, strict, encoding, vectors, json } => {
+        Command::Init(args) => init(args, said, &mut out)?,
+        Command::Fit(args) => shared_fit(args, said, &mut out)?,
+        Command::Predict { folder, table, out: file, keep, explain, strict, encoding, vectors, json, quiet } => {
             let vectors = by_column(vectors);
-            let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors };
+            let shown = Shown::new(said.of(quiet));
+            shown.stage(&format!("reading {}", table.join(", ")));
+            let reading = Some(shown.reading());
+            let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors, reading };
             let inputs = Inputs::new(table)?;
             if stream::is_output(&file) {
                 let mut output = stream::output(&file)?;
-                let predicted = fairdp::predict_to(&folder, &inputs.tables, &mut output, &options);
-                summary::predicted(&mut io::stderr(), &inputs.named(predicted)?, &file, json)?;
+                let predicted = inputs.named(fairdp::predict_to(&folder, &inputs.tables, &mut output, &options));
+                drop(shown);
+                summary::predicted(&mut io::stderr(), &predicted?, &file, json)?;
             } else {
-                let predicted = inputs.named(fairdp::predict(&folder, &inputs.tables, &file, &options))?;
-                summary::predicted(&mut out, &predicted, &file, json)?;
+                let predicted = inputs.named(fairdp::predict(&folder, &inputs.tables, &file, &options));
+                drop(shown);
+                summary::predicted(&mut out, &predicted?, &file, json)?;
             }
         }
         Command::Report { folder, json } => {
@@ -411,6 +438,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Methods { json } => summary::methods(&mut out, json)?,
         Command::Account(args) => args.answer(&mut out)?,
         Command::Ledger(command) => command.answer(&mut out)?,
+        Command::Schema => answer::schema(&mut out)?,
         Command::Completions { shell } => manual::completions::<Cli>(shell, &mut out),
         Command::Man { folder } => manual::pages::<Cli>(&folder)?,
         Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
@@ -419,21 +447,66 @@ fn execute(command: Command) -> Result<(), Failure> {
     Ok(())
 }
 
+fn init(args: InitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Failure> {
+    let vectors = by_column(args.vectors);
+    let from = |files: &[String]| new_config::named(files, args.out.as_deref());
+    let vectors_named = vectors.iter().map(|(column, files)| Ok((column.clone(), from(files)?)));
+    let vectors_named = vectors_named.collect::<Result<_, FairdpError>>()?;
+    let named = NamedFiles { tables: from(&args.table)?, vectors: vectors_named };
+    let options = InitOptions {
+        label: args.label,
+        positive: args.positive,
+        groups: args.group,
+        group_as_input: args.group_as_input,
+        unit: args.unit,
+        max_records_per_unit: args.max_records_per_unit,
+        weight: args.weight,
+        epsilon: args.epsilon,
+        delta: args.delta,
+        test_fraction: args.test_fraction,
+        model: args.model,
+        method: args.method,
+        encoding: args.encoding,
+        vectors,
+        accept_uncovered: args.accept_uncovered,
+        named: Some(named),
+        reading: None,
+    };
+    let shown = Shown::new(said.of(args.quiet));
+    shown.stage(&format!("reading {}", args.table.join(", ")));
+    let options = InitOptions { reading: Some(shown.reading()), ..options };
+    let inputs = Inputs::new(args.table)?;
+    let header = args.schema.as_deref().map(|schema| new_config::schema(schema, args.out.as_deref()));
+    let header = header.transpose()?.unwrap_or_default();
+    let text = || fairdp::init(&inputs.tables, &options).map(|text| header + &text);
+    let text = match &args.out {
+        Some(file) => inputs.named(new_config::write(file, text))?,
+        None => inputs.named(text())?,
+    };
+    drop(shown);
+    match args.out {
+        file if args.json => answer::document(out, new_config::answer(&text, file.as_deref()))?,
+        Some(_) => {}
+        None => out.write_all(text.as_bytes())?,
+    }
+    Ok(())
+}
+
 /// Fits on the processes of the launcher, if there is one. If one of them fails, all end: the
 /// others would wait for it.
-fn shared_fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
+fn shared_fit(args: FitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Failure> {
     let ranks = ranks::from_environment().map_err(FairdpError::from)?;
-    let result = fit(args, &ranks, out);
+    let result = fit(args, said, &ranks, out);
     if let Err(failure) = &result
         && ranks.size() > 1
     {
         let who = if ranks.rank() == 0 { String::new() } else { format!("rank {}: ", ranks.rank()) };
-        ranks.abort(failure.told(&who).code().into());
+        ranks.abort(failure.told(&who, said.color).code().into());
     }
     result
 }
 
-fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Result<(), Failure> {
+fn fit(args: FitArgs, said: &SaidArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Result<(), Failure> {
     let is_first = ranks.rank() == 0;
     if args.plan && !is_first {
         return Ok(());
@@ -453,25 +526,28 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
         program: None,
         settings_note: None,
         ranks: ranks.clone(),
+        reading: None,
     };
-    let shown = ProgressDisplay::new(args.quiet || !is_first);
+    if is_first && let Some(verified) = fairdp::finished(&args.config, &options)? {
+        return Ok(summary::finished(out, &verified, &options.out, args.json)?);
+    }
+    let shown = Shown::new(said.of(args.quiet || !is_first));
+    let options = FitOptions { reading: Some(shown.reading()), ..options };
+    let mut progress = |progress: fairdp::Progress<'_>| shown.note(progress);
     if args.plan {
         let plan = if args.no_data {
             fairdp::plan_without_data(&args.config, &options)
         } else {
-            fairdp::plan(&args.config, &options, &mut |progress| {
-                shown.note(progress);
-                ControlFlow::Continue(())
-            })
+            fairdp::plan(&args.config, &options, &mut progress)
         };
-        shown.end();
-        return Ok(summary::plan(out, &plan?)?);
+        drop(shown);
+        return Ok(summary::plan(out, &plan?, args.json)?);
     }
-    let fitted = fairdp::fit(&args.config, &options, &mut |progress| {
-        shown.note(progress);
-        ControlFlow::Continue(())
-    });
-    shown.end();
+    let fitted = fairdp::fit(&args.config, &options, &mut progress);
+    if is_first && matches!(fitted, Err(FairdpError::Interrupted)) {
+        return Err(shown.interrupted(&options.out));
+    }
+    drop(shown);
     let fitted = fitted?;
     if is_first {
         summary::fitted(out, &fitted, &options.out, args.json)?;

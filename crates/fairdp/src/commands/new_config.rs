@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use fairdp::{FairdpError, is_stream};
 use whole_file::{Readers, WholeFile};
 
+use super::answer;
+
 /// The tables as a configuration in this file names them: relative ones from its own folder on, unless
 /// they are standard input. A configuration that is printed is one in the current folder.
 pub(super) fn named(tables: &[String], file: Option<&Path>) -> Result<Vec<String>, FairdpError> {
@@ -36,7 +38,7 @@ fn relative(from: &Path, to: &Path) -> PathBuf {
 
 /// Writes what `text` makes to a new file. An older configuration may have declarations made by
 /// hand, and is not replaced.
-pub(super) fn write(file: &Path, text: impl FnOnce() -> Result<String, FairdpError>) -> Result<(), FairdpError> {
+pub(super) fn write(file: &Path, text: impl FnOnce() -> Result<String, FairdpError>) -> Result<String, FairdpError> {
     if file.exists() {
         return Err(FairdpError::InvalidParameter {
             parameter: "--out".into(),
@@ -45,9 +47,35 @@ pub(super) fn write(file: &Path, text: impl FnOnce() -> Result<String, FairdpErr
         });
     }
     let text = text()?;
+    write_whole(file, &text)?;
+    Ok(text)
+}
+
+fn write_whole(file: &Path, text: &str) -> Result<(), FairdpError> {
     let failed = |source| FairdpError::Io { action: "write", path: file.to_path_buf(), source };
     let written = WholeFile::create(file, Readers::Default);
     written.and_then(|file| file.write(|out| std::io::Write::write_all(out, text.as_bytes()))).map_err(failed)
+}
+
+/// Writes the schema of configurations, and returns the line by which editors find it from a configuration
+/// in this file.
+pub(super) fn schema(schema: &Path, config: Option<&Path>) -> Result<String, FairdpError> {
+    let mut text = Vec::new();
+    answer::schema(&mut text).map_err(|source| FairdpError::Io {
+        action: "write",
+        path: schema.to_path_buf(),
+        source,
+    })?;
+    write_whole(schema, &String::from_utf8_lossy(&text))?;
+    let names = named(&[schema.to_string_lossy().into_owned()], config)?;
+    let name = names.concat();
+    Ok(if Path::new(&name).is_absolute() { format!("#:schema {name}\n") } else { format!("#:schema ./{name}\n") })
+}
+
+/// A configuration for programs: as it is written, and what it says.
+pub(super) fn answer(text: &str, file: Option<&Path>) -> serde_json::Value {
+    let configuration = toml::from_str::<serde_json::Value>(text).unwrap_or_default();
+    serde_json::json!({ "text": text, "configuration": configuration, "out": file.map(Path::to_string_lossy) })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Standard streams, pipes and devices in the place of files.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -55,6 +55,12 @@ impl Inputs {
     pub(super) fn named<T>(&self, result: Result<T, FairdpError>) -> Result<T, Failure> {
         result.map_err(|error| Failure::of_inputs(error, self.names.clone()))
     }
+}
+
+/// A file that grows.
+pub(super) fn append(path: &Path) -> Result<File, FairdpError> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|source| FairdpError::Io { action: "write", path: path.to_path_buf(), source })
 }
 
 /// Whether an output is no file: `-`, a pipe or a device.

@@ -8,17 +8,38 @@ use dp_accounting::{DpEvent, Rounding, decimal};
 use fairdp::fair_decisions::Mode;
 use fairdp::{
     FairnessReport, FitPlan, Fitted, GroupRates, NumberFigures, NumberReport, Predicted, Rate, ReleaseStatement,
-    Thresholds, Verified, figure_in_words, printable, printable_json,
+    Thresholds, Verified, figure_in_words, printable,
 };
+
+use super::answer;
+use super::shown::quoted;
 
 /// Groups that are printed; the others are in the file.
 const GROUPS: usize = 8;
 /// Lines of features that are printed.
 const COLUMNS: usize = 60;
 
+/// Beyond this, what ε promises of one record is next to nothing.
+const LARGE: f64 = 20.0;
+
+fn large(out: &mut impl Write, epsilon: f64) -> io::Result<()> {
+    if epsilon <= LARGE {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "epsilon is above {LARGE}: one record may change the odds of what is released by a factor of more than e^{LARGE}, which \
+         promises its owner next to nothing"
+    )
+}
+
 /// Every release with its share, before anything runs.
-pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
+pub(super) fn plan(out: &mut impl Write, plan: &FitPlan, json: bool) -> io::Result<()> {
+    if json {
+        return answer::document(out, plan_for_programs(plan));
+    }
     writeln!(out, "epsilon {} at delta {:e}, to be {}", plan.epsilon, plan.delta, plan.mark())?;
+    large(out, plan.epsilon)?;
     match &plan.table {
         Some(table) => writeln!(out, "{table}; about {} of them to train on", plan.n_training)?,
         None => writeln!(
@@ -65,6 +86,33 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
         "A record is in one part alone, by its table, its number or a keyed hash of its unit: each part may spend the whole \
          budget."
     )
+}
+
+fn plan_for_programs(plan: &FitPlan) -> serde_json::Value {
+    let table = plan.table.as_ref().map(|table| {
+        serde_json::json!({
+            "records": table.records, "test_records": table.test_records, "features": table.features,
+        })
+    });
+    let ledger = plan.ledger.as_ref().map(|totals| {
+        serde_json::json!({ "fits": totals.n_fits, "before": totals.before, "total": totals.total, "cap": totals.cap })
+    });
+    let features = plan
+        .features
+        .iter()
+        .map(|column| serde_json::json!({ "column": column.column, "features": column.n, "kind": column.kind }));
+    let widths = plan.widths.iter().map(|width| {
+        serde_json::json!({
+            "epsilon": width.epsilon, "records": width.records, "rate": width.rate, "auc": width.auc, "gap": width.gap,
+        })
+    });
+    let candidates = plan.candidates().map(|(model, method)| serde_json::json!({ "model": model, "method": method }));
+    serde_json::json!({
+        "epsilon": plan.epsilon, "delta": plan.delta, "mark": plan.mark().to_string(), "table": table,
+        "training_records": plan.n_training, "ledger": ledger, "candidates": candidates.collect::<Vec<_>>(),
+        "not_covered": plan.uncovered, "features": features.collect::<Vec<_>>(), "releases": plan.releases,
+        "half_widths": widths.collect::<Vec<_>>(),
+    })
 }
 
 /// How wide what is printed of groups will be: for this ε and number of records, and for half and twice of both.
@@ -122,8 +170,7 @@ fn features(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
 pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
     let methods = fairdp::methods();
     if json {
-        serde_json::to_writer_pretty(&mut *out, &methods)?;
-        return writeln!(out);
+        return answer::document(out, serde_json::json!({ "methods": methods }));
     }
     for method in methods {
         let mut notes = Vec::new();
@@ -148,8 +195,7 @@ pub(super) fn predicted(out: &mut impl Write, predicted: &Predicted, file: &Path
         writeln!(io::stderr(), "{}", printable(remark))?;
     }
     if json {
-        serde_json::to_writer_pretty(&mut *out, predicted)?;
-        return writeln!(out);
+        return answer::document(out, predicted);
     }
     writeln!(out, "{} rows: {}", predicted.rows, printable(&file.to_string_lossy()))
 }
@@ -158,13 +204,23 @@ pub(super) fn predicted(out: &mut impl Write, predicted: &Predicted, file: &Path
 pub(super) fn fitted(out: &mut impl Write, fitted: &Fitted, folder: &Path, json: bool) -> io::Result<()> {
     let statement = &fitted.statement;
     if json {
-        return writeln!(out, "{}", printable_json(&serde_json::to_string_pretty(statement)?));
+        return answer::document(out, statement);
     }
     privacy(out, statement)?;
     rates(out, &fitted.fairness)?;
     writeln!(out, "release: {} (may leave the house)", folder.join("release").display())?;
     writeln!(out, "private: {} (may not)", folder.join("private").display())?;
-    writeln!(out, "check:   fairdp verify {}", folder.display())
+    writeln!(out, "check:   fairdp verify {}", quoted(&folder.to_string_lossy()))
+}
+
+/// A run that had ended before it was to go on.
+pub(super) fn finished(out: &mut impl Write, verified: &Verified, folder: &Path, json: bool) -> io::Result<()> {
+    if json {
+        return answer::document(out, &verified.statement);
+    }
+    writeln!(out, "the run had ended with this configuration and seed: nothing was left to do")?;
+    privacy(out, &verified.statement)?;
+    writeln!(out, "release: {} (may leave the house)", folder.join("release").display())
 }
 
 fn privacy(out: &mut impl Write, statement: &ReleaseStatement) -> io::Result<()> {
@@ -179,6 +235,7 @@ fn privacy(out: &mut impl Write, statement: &ReleaseStatement) -> io::Result<()>
         statement.mark,
         printable(&statement.covers.join(", "))
     )?;
+    large(out, statement.epsilon)?;
     if !statement.given.is_empty() {
         writeln!(out, "not covered: {} constants that were read from the records", statement.given.len())?;
     }
@@ -308,8 +365,7 @@ fn cell(rate: Rate) -> String {
 
 /// The statement and the figures by group, for a program.
 pub(super) fn report(out: &mut impl Write, verified: &Verified) -> io::Result<()> {
-    let answer = serde_json::json!({ "statement": verified.statement, "fairness": verified.fairness });
-    writeln!(out, "{}", printable_json(&serde_json::to_string_pretty(&answer)?))
+    answer::document(out, serde_json::json!({ "statement": verified.statement, "fairness": verified.fairness }))
 }
 
 pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) -> io::Result<()> {
@@ -321,7 +377,7 @@ pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) ->
             "delta": verified.statement.delta, "mark": verified.statement.mark, "private": verified.statement.private,
             "files": verified.files, "with_ledger": verified.with_ledger,
         });
-        return writeln!(out, "{answer}");
+        return answer::line(out, answer);
     }
     let statement = &verified.statement;
     writeln!(out, "{} files have their digests; the chain holds", verified.files)?;

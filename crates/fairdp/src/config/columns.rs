@@ -3,13 +3,15 @@
 use std::fmt::{self, Display, Formatter};
 
 use dp_table::{DateFormat, DatePart, GroupColumn, GroupValues, NumberFormat};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Origin;
 use super::entry_error::EntryError;
+use super::schema::Names;
 
 /// `[[column]]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ColumnEntry {
@@ -36,8 +38,10 @@ pub struct ColumnEntry {
     /// Numbers: before or behind each.
     pub unit: Option<String>,
     /// Dates: how they are written; `"iso"` unless given.
+    #[schemars(with = "Option<Names<DateFormat>>")]
     pub format: Option<DateFormat>,
     /// Dates: parts that are features too.
+    #[schemars(with = "Option<Vec<Names<DatePart>>>")]
     pub parts: Option<Vec<DatePart>>,
     /// Vectors: how many numbers each has.
     pub length: Option<usize>,
@@ -63,7 +67,7 @@ pub struct ColumnEntry {
 }
 
 /// Kinds of columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ColumnKind {
@@ -84,7 +88,7 @@ pub enum ColumnKind {
 }
 
 /// The source of the bounds of a number or a date, or of its bins alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Bounds {
@@ -93,7 +97,7 @@ pub enum Bounds {
 }
 
 /// A bound on a number or a date.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a number, or a date such as \"2024-01-31\"")]
 #[non_exhaustive]
 pub enum BoundEntry {
@@ -113,7 +117,7 @@ impl Display for BoundEntry {
 }
 
 /// How a number's range is divided.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a number of bins, { log = a number }, { signed_log = a number }, { edges = [...] } or \"private\""
@@ -142,7 +146,7 @@ pub enum BinsEntry {
 }
 
 /// The treatment of missing values.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected true, false or a number")]
 #[non_exhaustive]
 pub enum Missing {
@@ -153,7 +157,7 @@ pub enum Missing {
 }
 
 /// `[[group]]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GroupEntry {

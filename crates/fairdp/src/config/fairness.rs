@@ -1,13 +1,16 @@
 //! `fairness`: what is done for groups, a mode alone or a table.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use fair_decisions::{Aim, Mode};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::entry_error::EntryError;
+use super::schema::Names;
 
 /// `fairness = "mode"`, or `[fairness]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,9 +36,10 @@ impl Default for FairnessEntry {
 }
 
 /// The keys of `[fairness]`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FairnessTable {
+    #[schemars(with = "Names<Mode>")]
     mode: Mode,
     max_loss: Option<f64>,
     max_gap: Option<f64>,
@@ -63,6 +67,17 @@ impl FairnessEntry {
             return Err(EntryError::value("fairness.smallest", 0, "at least 1"));
         }
         Ok(())
+    }
+}
+
+impl JsonSchema for FairnessEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "Fairness".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (mode, table) = (generator.subschema_for::<Names<Mode>>(), generator.subschema_for::<FairnessTable>());
+        json_schema!({ "anyOf": [mode, table] })
     }
 }
 

@@ -1,13 +1,14 @@
 //! `[label]`: classes or a number.
 
 use dp_table::{Label, NumberFormat, NumberLabel};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Origin;
 use super::entry_error::EntryError;
 
 /// `[label]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LabelEntry {
@@ -37,7 +38,7 @@ pub struct LabelEntry {
 }
 
 /// Kinds of labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LabelKind {

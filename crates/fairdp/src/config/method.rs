@@ -1,14 +1,18 @@
 //! `[method]`: how a model is trained.
 
 use dp_clipping::PresetParams;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::schema::{MethodName, Settings};
+
 /// `[method]`. All keys but the name are for methods by name.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MethodChoice {
     /// `auto`, or a name from `fairdp methods`; `auto` unless given.
+    #[schemars(with = "Option<MethodName>")]
     pub name: Option<String>,
     /// Probability with which a record enters a step's batch; 1, all records in every step, unless
     /// given.
@@ -18,6 +22,7 @@ pub struct MethodChoice {
     /// Rate of the first step; it falls to 0 along a cosine.
     pub learning_rate: Option<f64>,
     /// Hyper-parameters of the method; the paper's values unless given.
+    #[schemars(with = "Option<Settings<PresetParams>>")]
     pub settings: Option<PresetParams>,
 }
 

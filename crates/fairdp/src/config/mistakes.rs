@@ -180,7 +180,7 @@ fn quoted_behind<'m>(message: &'m str, start: &str) -> Option<&'m str> {
 }
 
 /// The names that a message says are expected.
-fn known(message: &str) -> Vec<&str> {
+pub(super) fn known(message: &str) -> Vec<&str> {
     let expected = message.split_once("`, expected ").map_or("", |(_, expected)| expected);
     expected.split('`').skip(1).step_by(2).collect()
 }

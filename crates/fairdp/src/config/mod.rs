@@ -11,12 +11,15 @@ mod mistakes;
 mod names;
 pub(crate) mod nearest;
 pub(crate) mod read;
+mod schema;
 mod tuning;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use dp_linear::Objective;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
@@ -27,6 +30,8 @@ pub use self::fairness::FairnessEntry;
 pub use self::label::{LabelEntry, LabelKind};
 pub use self::method::MethodChoice;
 pub use self::mistakes::Mistake;
+use self::schema::Names;
+pub use self::schema::config_schema;
 pub use self::tuning::{CandidateEntry, TuningEntry};
 
 /// The version of configurations that this program reads.
@@ -36,11 +41,12 @@ pub(crate) const CONFIG_VERSION: u32 = 1;
 ///
 /// Relative paths are relative to the file that it is read from; of a configuration from standard input
 /// or a pipe, to the current folder.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Config {
     /// The version of the format: 1.
+    #[schemars(range(min = CONFIG_VERSION, max = CONFIG_VERSION))]
     pub version: u32,
     /// Trains although constants were read from the records: the statement is then conditional, and
     /// names them first.
@@ -57,6 +63,9 @@ pub struct Config {
     /// A table in memory, used instead of the files.
     #[serde(skip)]
     pub(crate) in_memory: Option<dp_table::TableFiles>,
+    /// Who is told how far tables have been read.
+    #[serde(skip)]
+    pub(crate) reading: Reading,
     /// The column to predict.
     pub label: LabelEntry,
     /// The privacy budget.
@@ -88,6 +97,16 @@ pub struct Config {
     pub column: Vec<ColumnEntry>,
 }
 
+/// Who is told how far tables have been read: no part of what a configuration says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reading(pub(crate) Option<Arc<dp_table::ReadProgress>>);
+
+impl PartialEq for Reading {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// A configuration with the text that it was read from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConfigText<'a> {
@@ -98,7 +117,7 @@ pub(crate) struct ConfigText<'a> {
 }
 
 /// `[table]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TableEntry {
@@ -120,11 +139,12 @@ pub struct TableEntry {
     pub missing: Vec<String>,
     /// The treatment of a row that does not fit.
     #[serde(default)]
+    #[schemars(with = "Names<dp_table::BadRows>")]
     pub bad_rows: dp_table::BadRows,
 }
 
 /// The origin of an entry that no person wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Read from the records.
@@ -142,7 +162,7 @@ impl Origin {
 pub(crate) const LEAST_DELTA: f64 = 1e-12;
 
 /// `[privacy]`.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PrivacyEntry {
@@ -179,7 +199,7 @@ impl PrivacyEntry {
 }
 
 /// `[records]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RecordsEntry {
@@ -189,7 +209,7 @@ pub struct RecordsEntry {
 }
 
 /// `[test]`.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TestEntry {
@@ -203,7 +223,7 @@ pub struct TestEntry {
 }
 
 /// `[weight]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WeightEntry {
@@ -219,7 +239,7 @@ pub struct WeightEntry {
 }
 
 /// `[unit]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct UnitEntry {
@@ -247,7 +267,7 @@ impl UnitEntry {
 }
 
 /// What the records of a unit are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum UnitRows {
@@ -259,7 +279,7 @@ pub enum UnitRows {
 }
 
 /// The class of a record that is the mean of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum UnitTarget {
@@ -274,7 +294,7 @@ pub enum UnitTarget {
 }
 
 /// `[card]`: what the card says of the model, as it is written here.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CardEntry {
@@ -297,7 +317,7 @@ pub struct CardEntry {
 }
 
 /// `[model]`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelEntry {
@@ -311,11 +331,12 @@ pub struct ModelEntry {
     /// Whose loss is made small: `population`, or `equal-classes`, whose records count less the more
     /// common their class is.
     #[serde(default)]
+    #[schemars(with = "Names<Objective>")]
     pub objective: Objective,
 }
 
 /// Models by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ModelKind {
@@ -332,7 +353,7 @@ pub enum ModelKind {
 }
 
 /// The rule by which probabilities become a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Decision {

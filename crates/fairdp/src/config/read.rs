@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dp_clipping::PresetParams;
 use dp_linear::{Goal, Objective};
@@ -538,7 +539,10 @@ impl Config {
 
     /// The training table: the one in memory, or that of the files.
     pub(crate) fn training_files(&self) -> Result<TableFiles> {
-        self.in_memory.clone().map_or_else(|| self.files(&self.table.files, &self.table.vectors), Ok)
+        match &self.in_memory {
+            Some(table) => Ok(self.watched(table.clone())),
+            None => self.files(&self.table.files, &self.table.vectors),
+        }
     }
 
     /// The files of a separate test table.
@@ -559,7 +563,14 @@ impl Config {
             TableFormat::Csv(csv) => files.with_csv(self.csv(csv)?),
             _ => files,
         };
-        Ok(with_vectors(files, vectors)?)
+        Ok(self.watched(with_vectors(files, vectors)?))
+    }
+
+    fn watched(&self, files: TableFiles) -> TableFiles {
+        match &self.reading.0 {
+            Some(progress) => files.watched(Arc::clone(progress)),
+            None => files,
+        }
     }
 
     fn csv(&self, by_ending: Csv) -> Result<Csv, EntryError> {

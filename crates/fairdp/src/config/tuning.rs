@@ -1,13 +1,15 @@
 //! `[tuning]`: settings that are chosen on the records, within the budget.
 
 use dp_linear::Objective;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::entry_error::EntryError;
+use super::schema::Names;
 use super::{MethodChoice, ModelEntry, ModelKind};
 
 /// `[tuning]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TuningEntry {
@@ -21,7 +23,7 @@ pub struct TuningEntry {
 }
 
 /// `[[tuning.candidate]]`: what `[model]` and `[method]` would say.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CandidateEntry {
@@ -32,6 +34,7 @@ pub struct CandidateEntry {
     pub hidden: Option<Vec<usize>>,
     /// As `model.objective`.
     #[serde(default)]
+    #[schemars(with = "Names<Objective>")]
     pub objective: Objective,
     /// As `[method]`.
     #[serde(default)]

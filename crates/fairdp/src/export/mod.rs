@@ -11,7 +11,8 @@ use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::release::FAIRNESS;
 use crate::statement::ReleaseStatement;
-use crate::verify::{release_of, verify};
+use crate::unfinished::release_of;
+use crate::verify::verify;
 
 pub use self::model_card::model_card;
 pub use self::registry::registry_entry;
@@ -37,7 +38,7 @@ impl Source {
     /// Reads a release after the checks of [`verify`].
     fn read(folder: &Path) -> Result<Self> {
         let statement = verify(folder)?.statement;
-        let path = release_of(folder).join(FAIRNESS);
+        let path = release_of(folder)?.join(FAIRNESS);
         let fairness =
             serde_json::from_slice(&input::bytes(&path)?).map_err(|error| FairdpError::file(&path, error))?;
         Ok(Self { statement, fairness })

@@ -10,7 +10,7 @@ use crate::release::{LEDGER, PRIVATE, RELEASE};
 use crate::streams;
 
 /// A file in the private folder. The process that has it locked owns the run.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// A new or empty folder, or that of the run that is continued, locked until it is dropped: neither
 /// another process nor another fit of this one can take up the run, or publish in its place.
@@ -23,16 +23,7 @@ pub(super) struct RunFolder {
 impl RunFolder {
     pub(super) fn take(out: &Path, resume: bool) -> Result<Self> {
         let private = out.join(PRIVATE);
-        let has_ended = out.join(RELEASE).exists() && private.join(LEDGER).exists();
-        let is_left = !Checkpoints::is_unspent(&private) || private.join(LOCK).exists();
-        if has_ended && is_left {
-            // A process that ended between the release and its last act left the key behind, or the
-            // lock alone.
-            let lock = hold(out, &private)?;
-            Checkpoints::forget(&private)?;
-            streams::forget(&private)?;
-            lock.remove()?;
-        }
+        clear(out)?;
         check(out, resume)?;
         output::private_folder(&private)?;
         let lock = hold(out, &private)?;
@@ -61,6 +52,25 @@ impl RunFolder {
         streams::forget(&self.private)?;
         self.lock.remove()
     }
+}
+
+/// Whether a run in this folder has ended with a release.
+pub(super) fn has_ended(out: &Path) -> bool {
+    out.join(RELEASE).exists() && out.join(PRIVATE).join(LEDGER).exists()
+}
+
+/// Removes what a process left behind that ended between the release and its last act: the key, or the lock
+/// alone.
+pub(super) fn clear(out: &Path) -> Result<()> {
+    let private = out.join(PRIVATE);
+    let is_left = !Checkpoints::is_unspent(&private) || private.join(LOCK).exists();
+    if has_ended(out) && is_left {
+        let lock = hold(out, &private)?;
+        Checkpoints::forget(&private)?;
+        streams::forget(&private)?;
+        lock.remove()?;
+    }
+    Ok(())
 }
 
 /// Refuses a folder that a fit could not take.

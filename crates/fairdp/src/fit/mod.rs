@@ -4,6 +4,7 @@ mod candidates;
 mod checkpoint;
 mod device;
 mod features;
+mod finished;
 mod folder;
 mod journal;
 mod plan;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon, Mark};
 use dp_linear::{GaussianBudget, Goal, RecallBiasesConfig};
-use dp_table::{MemoryTable, TableFiles};
+use dp_table::{MemoryTable, ReadProgress, TableFiles};
 use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
 use fair_decisions::{Mode, PrefixSums};
@@ -33,6 +34,9 @@ use self::candidates::{Candidate, Limits};
 use self::checkpoint::Checkpoints;
 pub use self::features::PlannedFeatures;
 use self::features::planned_features;
+pub use self::finished::finished;
+pub(crate) use self::folder::LOCK;
+pub(crate) use self::journal::LOG;
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
 pub use self::size::TableSize;
@@ -41,7 +45,7 @@ use self::widths::widths;
 use crate::account::Account;
 use crate::blocks::{column_blocks, purposes};
 use crate::bounds;
-use crate::config::{ColumnEntry, Config, ConfigText, EpsilonChoice, with_epsilon};
+use crate::config::{ColumnEntry, Config, ConfigText, EpsilonChoice, Reading, with_epsilon};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
@@ -120,6 +124,8 @@ pub struct FitOptions {
     /// The processes that share the run: each sums its part of the records, and rank 0 writes. They
     /// change no bit of the result.
     pub ranks: Arc<dyn Collective>,
+    /// Where the reading of tables says how far it is, and is told to end.
+    pub reading: Option<Arc<ReadProgress>>,
 }
 
 impl FitOptions {
@@ -139,6 +145,7 @@ impl FitOptions {
             program: None,
             settings_note: None,
             ranks: Arc::new(Alone),
+            reading: None,
         }
     }
 }
@@ -396,6 +403,10 @@ fn document(
     options: &FitOptions,
     parse: &dyn Fn(&str, &Path) -> Result<Config>,
 ) -> Result<(String, Config)> {
+    let parse = |text: &str, path: &Path| {
+        let config = parse(text, path)?;
+        Ok::<_, FairdpError>(Config { reading: Reading(options.reading.clone()), ..config })
+    };
     let config = parse(&text, path)?;
     let Some(choice) = options.epsilon else { return Ok((text, config)) };
     let epsilon = match choice {

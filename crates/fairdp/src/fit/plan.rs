@@ -42,7 +42,7 @@ pub fn plan(
     if !options.out.as_os_str().is_empty() {
         folder::check(&options.out, options.resume)?;
     }
-    let mut journal = Journal::new(progress);
+    let mut journal = Journal::new(progress, None);
     let place = tempfile::tempdir().map_err(FairdpError::io("create a folder in", &std::env::temp_dir()))?;
     let spooled;
     let config = if streams.is_empty() {

@@ -15,7 +15,7 @@ use super::candidates::{Candidate, trials};
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
 use super::device;
 use super::folder::RunFolder;
-use super::journal::{Journal, Progress};
+use super::journal::{Journal, Log, Progress};
 use super::search::search;
 use super::tables::{Measured, TableSubset, Tables, can_share};
 use super::texts;
@@ -37,7 +37,7 @@ use crate::output::{self, Readers};
 use crate::planned::Planned;
 use crate::post_processing;
 use crate::rank_files::RankFiles;
-use crate::release::{ReleaseFiles, json};
+use crate::release::{CONFIG, ReleaseFiles, json};
 use crate::scores::{self, ScoresFile};
 use crate::seal::sha256;
 use crate::shared_ledger::{self, Entering, Fit};
@@ -46,6 +46,7 @@ use crate::streams::TableStreams;
 use crate::subset::Subset;
 use crate::subsets::{Division, HeldOutShares, feature_facts};
 use crate::thresholds::chosen;
+use crate::unfinished;
 
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 1_024;
@@ -61,15 +62,18 @@ pub(super) fn fit(
         check_table(&document)?;
     }
     if options.ranks.rank() > 0 {
-        return run(document, options, device, &std::env::temp_dir(), progress);
+        return run(document, options, device, &std::env::temp_dir(), &mut Journal::new(progress, None));
     }
     let folder = RunFolder::take(&options.out, options.resume)?;
-    match fit_streams(&streams, document, options, device, folder.private(), progress) {
+    let mut journal = Journal::new(progress, Some(Log::open(folder.private())?));
+    begin(&document, folder.private(), &mut journal)?;
+    match fit_streams(&streams, document, options, device, folder.private(), &mut journal) {
         Ok(fitted) => {
             folder.close()?;
             Ok(fitted)
         }
         Err(error) => {
+            journal.ended(&error);
             // A run whose noise was drawn can be continued: another one would be charged again.
             if !options.resume {
                 folder.give_up();
@@ -77,6 +81,18 @@ pub(super) fn fit(
             Err(error)
         }
     }
+}
+
+/// Logs that a run begins, or where it goes on.
+fn begin(document: &ConfigText<'_>, private: &Path, journal: &mut Journal<'_>) -> Result<()> {
+    let (program, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
+    let is_resumed = !Checkpoints::is_unspent(private);
+    let what = match unfinished::place(private).filter(|_| is_resumed) {
+        Some(place) => format!("resumed, {place} or later"),
+        None if is_resumed => "resumed before the first step".to_owned(),
+        None => format!("a fit of {} begins", document.path.display()),
+    };
+    journal.log(&format!("{what} (fairdp {program}, process {process})"))
 }
 
 /// Keeps what streams hold in the private folder until the run has ended: a run that is killed reads it
@@ -87,16 +103,15 @@ fn fit_streams(
     options: &FitOptions,
     device: Device,
     private: &Path,
-    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
+    journal: &mut Journal<'_>,
 ) -> Result<Fitted> {
     if streams.is_empty() {
-        return run(document, options, device, private, progress);
+        return run(document, options, device, private, journal);
     }
-    let mut journal = Journal::new(&mut *progress);
     let config = streams.spooled(private, &mut |line| journal.stage(line))?;
     let document = ConfigText { config: &config, ..document };
     check_table(&document)?;
-    run(document, options, device, private, progress)
+    run(document, options, device, private, journal)
 }
 
 /// Refuses what can be refused before a record is read.
@@ -153,9 +168,8 @@ fn run(
     options: &FitOptions,
     device: Device,
     private: &Path,
-    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
+    journal: &mut Journal<'_>,
 ) -> Result<Fitted> {
-    let mut journal = Journal::new(progress);
     let pool = &threads(options)?;
     let program = program(options.program.as_deref())?;
     let arithmetic = format!("{NUMERICS}, {}, {}, {}", platform(), program.sha256, device::kind(options.device));
@@ -164,17 +178,17 @@ fn run(
     let division = Division { shares: shares(document.config), key: &drawn };
     let run = Run { document, options, private, pool, division };
 
-    let (schema, mut tables) = run.read_tables(&mut checkpoints, &mut journal)?;
+    let (schema, mut tables) = run.read_tables(&mut checkpoints, journal)?;
     let plan = FitPlan::of_table(document.config, document.path, tables.size(document.config)?)?;
-    let remarks = describe(&tables, &schema, &mut journal)?;
+    let remarks = describe(&tables, &schema, journal)?;
     let key = run.bind(&tables, &mut checkpoints)?;
     pool.install(|| tables.share_out(document.config, &plan.candidates[0].recipe, division, private))?;
     let account = plan.account()?;
     let total_epsilon = run.enter_ledger(&mut checkpoints, &key, &plan)?;
 
     let training = run.training(&plan, &tables, &schema, device);
-    let (mut model, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, &mut journal)?;
-    let mut scores = run.choose_thresholds(&mut model, &plan, &tables, &key, &mut journal)?;
+    let (mut model, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, journal)?;
+    let mut scores = run.choose_thresholds(&mut model, &plan, &tables, &key, journal)?;
     let measured = if plan.has_test() { tables.test() } else { tables.training() };
     if plan.has_test() {
         journal.stage("testing")?;
@@ -184,7 +198,7 @@ fn run(
     let mut diagnostics = tables.diagnostics(&model, &answers, plan.has_test())?;
     (diagnostics.test_table, diagnostics.remarks) = (tables.test_counts.clone(), remarks);
     if options.reference {
-        let reference = run.reference(&training, &tables, measured, candidate, &model, &key, &mut journal)?;
+        let reference = run.reference(&training, &tables, measured, candidate, &model, &key, journal)?;
         diagnostics.reference = Some(Box::new(reference));
     }
 
@@ -193,7 +207,7 @@ fn run(
     options.ranks.agree("the model", sha256(&weights).as_bytes())?;
     let fitted = Fitted { statement, fairness, diagnostics };
     if options.ranks.rank() == 0 {
-        run.publish((&model, weights), scores.as_ref(), &fitted, &account, &mut journal)?;
+        run.publish((&model, weights), scores.as_ref(), &fitted, &account, journal)?;
     }
     Ok(fitted)
 }
@@ -492,9 +506,8 @@ impl Run<'_> {
         files.add_model(model, weights, scores, statement, fairness)?;
         let write = |name: &str, text: &str| output::write(&self.private.join(name), text.as_bytes(), Readers::Owner);
         write("diagnostics.json", &json(diagnostics)?)?;
-        write("config.toml", self.document.text)?;
+        write(CONFIG, self.document.text)?;
         journal.stage("done")?;
-        write("log.txt", &journal.text())?;
         files.publish(&self.options.out, statement.clone(), account)
     }
 }

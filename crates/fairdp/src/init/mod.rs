@@ -8,12 +8,14 @@ mod toml_text;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, TableError, TableFiles, TextEncoding};
+use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TextEncoding};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
 
+use crate::config::nearest::question;
 use crate::config::read::{absolute, encoding, with_vectors};
 use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
@@ -60,6 +62,8 @@ pub struct InitOptions {
     /// The table's files, and those of vectors by column, as the configuration names them; their
     /// absolute paths unless given.
     pub named: Option<NamedFiles>,
+    /// Where the reading says how far it is, and is told to end.
+    pub reading: Option<Arc<ReadProgress>>,
 }
 
 /// Files of a table by other names than those by which they are read.
@@ -171,7 +175,8 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
             } else {
                 "; the first line looks like a record, is the header missing?"
             };
-            FairdpError::invalid(option, name, format!("a column of the table: {}{cause}", known.join(", ")))
+            let meant = question(name, known.iter().copied());
+            FairdpError::invalid(option, name, format!("a column of the table: {}{cause}{meant}", known.join(", ")))
         })
     };
     let mut text = String::from(
@@ -273,7 +278,10 @@ fn weight_entry(text: &mut String, found: &ColumnGuess) -> Result<()> {
 /// Reads the table, and returns the line of its encoding: the one that is given; or, where a text is
 /// neither UTF-8 nor UTF-16, that of Windows, which reads every Latin-1 text.
 fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
-    let files = with_vectors(TableFiles::new(tables)?, &options.vectors)?;
+    let mut files = with_vectors(TableFiles::new(tables)?, &options.vectors)?;
+    if let Some(progress) = &options.reading {
+        files = files.watched(Arc::clone(progress));
+    }
     let read = |files: &TableFiles| files.open().and_then(|mut reader| Guess::of(&mut reader));
     if let Some(label) = &options.encoding {
         let line = format!("encoding = {}\n", quoted(label));

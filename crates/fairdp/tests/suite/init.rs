@@ -176,3 +176,21 @@ fn a_file_is_read_in_the_encoding_in_which_fit_reads_it() {
             .replace("encoding = \"utf-16le\"\n", "")
     );
 }
+
+/// Infinite numbers are values to declare, however many there are.
+#[test]
+fn infinite_numbers_make_no_categories() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |i: usize| match i % 4 {
+        0 => format!("inf,{}", i % 3 % 2),
+        1 => format!("-Infinity,{}", i % 3 % 2),
+        _ => format!("{}.5,{}", i % 7, i % 3 % 2),
+    };
+    let config = proposed(folder.path(), rows("x,y", 400, row), &[]);
+    let section = section(&config, "x");
+    assert!(section.contains("kind = \"number\"") && section.contains("low = 0.5"), "{section}");
+    assert!(
+        config.contains("200 of 400 values are no numbers, the first `inf` in line 2; others are `-Infinity`"),
+        "{config}"
+    );
+}

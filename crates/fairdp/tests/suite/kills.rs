@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::program::{declared, done, refused};
+use crate::program::{declared, done};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -48,7 +48,7 @@ fn kill(times: usize, rows: u64, change: impl Fn(&str) -> String) -> usize {
         let resume = [&fit[..], if is_there { &["killed", "--resume"] } else { &["killed"] }].concat();
         if here.join("killed/release").exists() {
             // Killed in its last acts, it may have left its key, which is removed now.
-            assert!(refused(here, &resume).1.contains("holds a release"));
+            done(here, &[&fit[..], &["killed", "--resume"]].concat());
         } else {
             done(here, &resume);
         }

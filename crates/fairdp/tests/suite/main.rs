@@ -4,6 +4,8 @@
 
 mod account;
 mod bad_rows;
+#[cfg(target_os = "linux")]
+mod commands;
 mod conditioned;
 #[path = "../../examples/csv_to_release.rs"]
 mod csv_to_release;
@@ -14,6 +16,9 @@ mod groups;
 mod images;
 mod init;
 #[cfg(target_os = "linux")]
+mod interrupts;
+mod json_schema;
+#[cfg(target_os = "linux")]
 mod keys;
 #[cfg(unix)]
 mod kills;
@@ -21,12 +26,14 @@ mod ledgers;
 mod memory;
 mod messy;
 mod methods;
+mod mistakes;
 mod numbers;
 mod plans;
 mod predictions;
 mod program;
 mod ranks;
 mod releases;
+mod schema;
 mod streams;
 mod tuning;
 mod units;

@@ -109,6 +109,7 @@ fn every_method_is_listed() {
     known.extend(dp_clipping::registry::methods().iter().map(|entry| entry.name));
     assert_eq!((listed[0], &listed[1..]), ("auto", &known[..]));
     let listed: serde_json::Value = serde_json::from_str(&done(folder.path(), &["methods", "--json"])).unwrap();
+    let listed = &listed["methods"];
     assert_eq!(listed.as_array().unwrap().len(), known.len() + 1);
 }
 

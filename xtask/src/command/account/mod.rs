@@ -32,7 +32,8 @@ pub(crate) struct AccountArgs {
     #[arg(long)]
     statement: bool,
     /// Many cases: one JSON object per line, with the fields of the options above under their names
-    /// (`sampling_rate`); `-` reads standard input. Options are taken where a line leaves them out.
+    /// (`sampling_rate`); `-` reads standard input. Options are taken where a line leaves them out; δ or ε is
+    /// asked for in a line or by an option, and has no default here.
     /// Exit code 0 when every line was answered.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plot", "statement", "json"])]
     jsonl: Option<PathBuf>,

@@ -1,0 +1,153 @@
+//! Sixty commands as people, scripts and supervisors give them, each with its exit code.
+
+use std::fs;
+use std::process::Command;
+
+use fairdp::Exit;
+
+use crate::program::{declared, done, text};
+
+/// A line of a shell, in a folder with `table.csv`, `fairdp.toml`, a `run`, and what the lines before it made;
+/// and the code that it ends with.
+const SCRIPT: &str = r#"
+0 fairdp --version
+0 fairdp --help
+0 fairdp help predict
+2 fairdp
+2 fairdp fti fairdp.toml
+2 fairdp fit fairdp.toml
+0 fairdp init table.csv --label outcome | grep -q '^version = 1'
+0 fairdp init - --label outcome < table.csv > stdin.toml
+0 zstd -q table.csv -o table.csv.zst 2> /dev/null || gzip -k table.csv
+0 gzip -ck table.csv | fairdp init - --label outcome --json > /dev/null
+2 fairdp init - - --label outcome < table.csv
+2 fairdp init table.csv --label outcom
+2 fairdp init table.csv --label outcome --group groop
+1 fairdp init none.csv --label outcome
+0 fairdp init table.csv --label outcome --out new.toml
+2 fairdp init table.csv --label outcome --out new.toml
+3 fairdp fit new.toml --plan
+0 fairdp fit fairdp.toml --plan
+0 fairdp fit fairdp.toml --plan --json | grep -q '"half_widths"'
+0 fairdp fit fairdp.toml --plan --no-data
+0 fairdp fit - --plan < fairdp.toml
+0 cat fairdp.toml | fairdp fit /dev/stdin --plan
+0 sed 's/table.csv/-/' fairdp.toml > pipe.toml; fairdp fit pipe.toml --plan < table.csv
+2 fairdp fit - --plan < pipe.toml
+2 sed 's/^epsilon/epsilom/' fairdp.toml > slip.toml; fairdp fit slip.toml --plan
+2 fairdp fit slip.toml --out x
+2 fairdp fit slip.toml --plan --json | grep -q '"mistakes"'; exit ${PIPESTATUS[0]}
+2 fairdp fit fairdp.toml --plan --epsilon 0
+3 fairdp fit fairdp.toml --plan --epsilon 0.0001
+1 fairdp fit none.toml --plan
+1 fairdp fit . --plan
+3 fairdp fit fairdp.toml --out run
+3 fairdp fit fairdp.toml --out nothing --resume
+0 fairdp fit fairdp.toml --out run --seed 1 --resume
+3 fairdp fit fairdp.toml --out run --seed 2 --resume
+0 fairdp fit pipe.toml --out piped < table.csv
+0 fairdp verify run --verbose
+0 fairdp predict run table.csv --out l.csv --log said.log; fairdp verify none --log said.log; grep -q 'Z  error: ' said.log
+1 fairdp verify none --color always 2>&1 | grep -q '31merror'; exit ${PIPESTATUS[0]}
+1 cp table.csv t.xlsx; fairdp init t.xlsx --label outcome 2>&1 | grep -q duckdb; exit ${PIPESTATUS[0]}
+0 fairdp verify run/release
+0 fairdp verify run --json | grep -q '"version":1'
+1 fairdp verify nothing
+1 mkdir -p half/private; fairdp verify half
+0 fairdp report run | grep -q 'accuracy'
+0 fairdp report run --json > report.json
+0 fairdp predict run table.csv --out p.csv
+0 fairdp predict run table.csv --out p.tsv.zst
+0 fairdp predict run table.csv --out p.parquet --json
+0 fairdp predict run - --out - < table.csv | cmp - p.csv
+0 fairdp predict run table.csv --out /dev/stdout | head -1
+0 fairdp predict run table.csv --out - 2> /dev/null | (exec <&-; true); test ${PIPESTATUS[0]} = 0
+2 fairdp predict run table.csv --out p.xlsx
+2 fairdp predict run table.csv --out table.csv
+2 fairdp predict run table.csv --out run/release/p.csv
+2 fairdp predict run table.csv --out q.csv --keep agee
+1 fairdp predict run table.csv --out none/p.csv
+2 fairdp predict run table.csv --out - --strict
+1 fairdp predict run table.csv --out - > /dev/full
+4 cp -r run bad; printf x >> bad/release/card.html; fairdp verify bad
+4 fairdp verify bad --json | grep -q '"code":4'; exit ${PIPESTATUS[0]}
+0 fairdp account --noise-multiplier 1 --sampling-rate 0.01 --steps 100 --json | grep -q '"version":1'
+2 fairdp account --steps 3
+0 fairdp methods --json | grep -q '"methods"'
+0 fairdp schema | grep -q '"additionalProperties": false'
+0 fairdp completions bash > fairdp.bash; bash -n fairdp.bash; source fairdp.bash; complete -p fairdp
+0 if command -v fish; then fairdp completions fish > f.fish; fish --no-execute f.fish; fi
+0 fairdp man man1; test -s man1/fairdp-fit.1
+0 fairdp ledger plan none.json --fits 3 --cap 3 --delta 1e-6 --json
+1 fairdp ledger show none.json
+0 env -i "$(command -v fairdp)" verify run
+0 (umask 077; fairdp fairness run --mode none --out fair)
+0 mkfifo in.csv; (cat table.csv > in.csv &); fairdp predict run in.csv --out - | cmp - p.csv
+143 timeout -s KILL 20 bash -c 'fairdp fit pipe.toml --out waits < <(sleep 15) & p=$!; sleep 2; kill -TERM $p; sleep 1; kill -TERM $p; wait $p'
+"#;
+
+#[test]
+fn sixty_commands_end_as_the_table_says() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
+    fs::write(here.join("piped.toml"), "").unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_fairdp")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut n_commands = 0;
+    for line in SCRIPT.lines().filter(|line| !line.is_empty()) {
+        let (code, command) = line.split_once(' ').unwrap();
+        let output = Command::new("bash").current_dir(here).env("PATH", &path).args(["-c", command]).output().unwrap();
+        let told = format!("{command}: {:?} {}{}", output.status, text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), code.parse().ok(), "{told}");
+        let known = Exit::ALL.iter().any(|exit| exit.code().to_string() == code);
+        assert!(known || code == "143", "{code} is in no table");
+        assert!(!told.contains("panicked"), "{told}");
+        n_commands += 1;
+    }
+    assert!(n_commands >= 60, "{n_commands}");
+}
+
+/// The fields of every JSON output: the page for users has a table of them.
+#[test]
+fn fields_for_programs_change_on_purpose_alone() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "--ledger", "l.json", "--seed", "1", "-q"]);
+    let ledger = ["--cap", "3", "--delta", "1e-6", "--json"];
+    let commands: [&[&str]; 11] = [
+        &["init", "table.csv", "--label", "outcome", "--json"],
+        &["fit", "fairdp.toml", "--plan", "--json"],
+        &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "--resume", "--json"],
+        &["predict", "run", "table.csv", "--out", "p.csv", "--json"],
+        &["report", "run", "--json"],
+        &["verify", "run", "--json"],
+        &["account", "--noise-multiplier", "1", "--sampling-rate", "0.01", "--steps", "100", "--json"],
+        &["methods", "--json"],
+        &["ledger", "show", "l.json", "--json"],
+        &[&["ledger", "plan", "n.json", "--fits", "2"], &ledger[..]].concat(),
+        &[&["ledger", "split", "n.json", "--shares", "1,2"], &ledger[..]].concat(),
+    ];
+    let fields = commands.map(|arguments| {
+        let answer: serde_json::Value = serde_json::from_str(&done(here, arguments)).unwrap();
+        let names: Vec<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(answer["version"].is_u64(), "{arguments:?}");
+        let most = if arguments[0] == "ledger" { 2 } else { 1 };
+        let options = arguments[1..].iter().filter(|word| word.starts_with("--pl") || **word == "--resume");
+        let command = arguments[..most].iter().chain(options).copied().collect::<Vec<_>>().join(" ");
+        format!("{command}: {}", names.join(", "))
+    });
+    insta::assert_snapshot!(fields.join("\n"), @r"
+    init: configuration, out, text, version
+    fit --plan: candidates, delta, epsilon, features, half_widths, ledger, mark, not_covered, releases, table, training_records, version
+    fit --resume: accountant, attacks, chain, covers, delta, delta_reason, epsilon, epsilon_lower, epsilon_of_parts, epsilon_rdp, events, files, given, mark, method, model, noise, not_covered, out_of_scope, private, program, records, relation, sampling, seed, test_figures, total_epsilon, trust, tuning, unit, version
+    predict: answered, remarks, rows, table, version
+    report: fairness, statement, version
+    verify: confirmed_in_200_bits, delta, epsilon, epsilon_rdp, files, mark, private, verified, version, with_ledger
+    account: answers, case, found, version
+    methods: methods, version
+    ledger show: at_other_deltas, cap, delta, fits, last_seal, ledger, left, left_in_a_new_scope, scopes, spent, unit, version
+    ledger plan: cap, delta, epsilon, fits, version
+    ledger split: cap, delta, epsilons, shares, version
+    ");
+}
