@@ -48,6 +48,7 @@ pub(super) fn init(
         model,
         method,
         encoding,
+        delimiter: None,
         vectors,
         accept_uncovered,
         named: None,

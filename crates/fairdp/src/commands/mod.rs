@@ -267,6 +267,9 @@ struct InitArgs {
     /// The encoding of text files, such as latin1; found unless given.
     #[arg(long)]
     encoding: Option<String>,
+    /// The character between two fields of a text file; found unless given.
+    #[arg(long, value_name = "CHARACTER")]
+    delimiter: Option<char>,
     /// A column of vectors in a file of NumPy, or of images in an IDX file, row by row beside the table;
     /// repeatable, once for each file of the table.
     #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
@@ -467,6 +470,7 @@ fn init(args: InitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Fai
         model: args.model,
         method: args.method,
         encoding: args.encoding,
+        delimiter: args.delimiter,
         vectors,
         accept_uncovered: args.accept_uncovered,
         named: Some(named),

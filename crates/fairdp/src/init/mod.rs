@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TextEncoding};
+use dp_table::{
+    ColumnGuess, Csv, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableFormat, TextEncoding,
+};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
@@ -55,6 +57,8 @@ pub struct InitOptions {
     pub method: Option<String>,
     /// The encoding of text files; found unless given.
     pub encoding: Option<String>,
+    /// The character between two fields of a text file, of ASCII; found unless given.
+    pub delimiter: Option<char>,
     /// Columns of vectors in files of NumPy, by name: a file for each of the table's.
     pub vectors: BTreeMap<String, Vec<String>>,
     /// Whether training goes ahead on what was read here.
@@ -207,6 +211,9 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         "missing = {}  # texts that stand for a missing value",
         list(&MISSING_MARKERS.map(str::to_owned))
     );
+    if let Some(delimiter) = options.delimiter {
+        let _ = writeln!(text, "delimiter = {}", quoted(&delimiter.to_string()));
+    }
     text.push_str(&encoding_line);
     text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
     remarks_on_rows(&mut text, &guess);
@@ -279,6 +286,11 @@ fn weight_entry(text: &mut String, found: &ColumnGuess) -> Result<()> {
 /// neither UTF-8 nor UTF-16, that of Windows, which reads every Latin-1 text.
 fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
     let mut files = with_vectors(TableFiles::new(tables)?, &options.vectors)?;
+    if let (Some(delimiter), TableFormat::Csv(csv)) = (options.delimiter, files.format().clone()) {
+        let byte = u8::try_from(delimiter).ok().filter(u8::is_ascii);
+        let byte = byte.ok_or_else(|| FairdpError::invalid("--delimiter", delimiter, "an ASCII character"))?;
+        files = files.with_csv(Csv { delimiter: Some(byte), ..csv });
+    }
     if let Some(progress) = &options.reading {
         files = files.watched(Arc::clone(progress));
     }

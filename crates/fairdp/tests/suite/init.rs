@@ -177,6 +177,17 @@ fn a_file_is_read_in_the_encoding_in_which_fit_reads_it() {
     );
 }
 
+#[test]
+fn any_character_may_stand_between_fields() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |i: usize| format!("{}.5^{}", i % 7, i % 3 % 2);
+    let config = proposed(folder.path(), rows("x^y", 400, row), &["--delimiter", "^"]);
+    assert!(
+        config.contains("\ndelimiter = \"^\"\n") && section(&config, "x").contains("kind = \"number\""),
+        "{config}"
+    );
+}
+
 /// Infinite numbers are values to declare, however many there are.
 #[test]
 fn infinite_numbers_make_no_categories() {
