@@ -1,10 +1,11 @@
 """Checks a release of fairdp, without any code of fairdp: docs/release-format.md is all it was written from.
 
-    python verify_release.py RELEASE      # needs NumPy where batches are sampled
+    python verify_release.py RELEASE [PUBLIC_KEY]      # needs NumPy where batches are sampled
 
 Ends with 0 if everything holds, with 4 if something is wrong, with 3 if an event is of a kind that it does not know.
 """
 
+import base64
 import hashlib
 import json
 import math
@@ -29,6 +30,67 @@ def unsealed(text):
     if not mark or end != sha256(body.encode()) + '"\n}\n':
         raise ValueError("statement.json does not have the digest of its seal")
     return json.loads(body + "\n}")
+
+
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+CURVE = -121665 * pow(121666, -1, P) % P
+
+
+def added(a, b):
+    """The sum of two points of Ed25519, x and y."""
+    product = CURVE * a[0] * b[0] * a[1] * b[1]
+    x = (a[0] * b[1] + b[0] * a[1]) * pow(1 + product, -1, P)
+    y = (a[1] * b[1] + a[0] * b[0]) * pow(1 - product, -1, P)
+    return x % P, y % P
+
+
+def times(factor, point):
+    result = (0, 1)
+    while factor:
+        if factor & 1:
+            result = added(result, point)
+        point, factor = added(point, point), factor >> 1
+    return result
+
+
+def point_of(data):
+    """RFC 8032, 5.1.3."""
+    number = int.from_bytes(data, "little")
+    y, sign = number & (2**255 - 1), number >> 255
+    square = (y * y - 1) * pow(CURVE * y * y + 1, -1, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if x * x % P != square:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    if y >= P or x * x % P != square or (x == 0 and sign):
+        raise ValueError("not a point of the curve")
+    return (P - x if x & 1 != sign else x), y
+
+
+def is_signed(key, data, signature):
+    """RFC 8032, 5.1.7, for Ed25519."""
+    scalar = int.from_bytes(signature[32:], "little")
+    hashed = int.from_bytes(hashlib.sha512(signature[:32] + key + data).digest(), "little") % ORDER
+    base = point_of((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
+    return scalar < ORDER and times(scalar, base) == added(point_of(signature[:32]), times(hashed, point_of(key)))
+
+
+def signature_problem(folder, public_key):
+    """What is wrong with the signature of a statement, or nothing."""
+    key = base64.b64decode(public_key.read_text("utf-8").splitlines()[1])
+    place = folder / "statement.json.minisig"
+    if not place.exists():
+        return "nobody has signed the release"
+    _, first, comment, last = place.read_text("utf-8").splitlines()
+    signature, comment = base64.b64decode(first), comment.removeprefix("trusted comment: ").encode()
+    if key[:2] != b"Ed" or signature[:2] != b"ED" or signature[2:10] != key[2:10]:
+        return "the release is signed by another key"
+    digest = hashlib.blake2b((folder / "statement.json").read_bytes()).digest()
+    if not is_signed(key[10:], digest, signature[10:]):
+        return "the signature is not that of this statement"
+    if not is_signed(key[10:], signature[10:] + comment, base64.b64decode(last)):
+        return "the comment of the signature was changed"
+    return None
 
 
 def canonical(event):
@@ -132,10 +194,12 @@ def epsilon_of(releases, delta):
     return high
 
 
-def problems(folder):
+def problems(folder, public_key):
+    if public_key and (problem := signature_problem(folder, public_key)):
+        yield problem
     statement = unsealed((folder / "statement.json").read_text("utf-8"))
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(set(files) ^ {*statement["files"], "statement.json"}):
+    for name in sorted(set(files) - {"statement.json.minisig"} ^ {*statement["files"], "statement.json"}):
         yield f"{name} is missing or has no entry in the statement"
     for name, digest in statement["files"].items():
         if name in files and sha256(files[name].read_bytes()) != digest:
@@ -152,14 +216,16 @@ def problems(folder):
 
 
 def main():
+    public_key = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
     try:
-        found = list(problems(pathlib.Path(sys.argv[1])))
+        found = list(problems(pathlib.Path(sys.argv[1]), public_key))
     except Unknown as unknown:
         print(f"an event of the kind {unknown}, which is not handled here")
         return 3
     except (OSError, ValueError, KeyError) as error:
         found = [str(error)]
-    print("\n".join(found) or "everything holds")
+    author = "" if public_key else "; without a public key: digests detect changes, not authors"
+    print("\n".join(found) or "everything holds" + author)
     return 4 if found else 0
 
 

@@ -116,6 +116,7 @@ fn code() -> Vec<(String, String)> {
             "unit_means/tests.rs",
             "bounds/tests.rs",
             "shared_ledger/tests.rs",
+            "new_records/tests.rs",
         ];
         if is_test.iter().all(|end| !name.ends_with(end)) {
             let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());

@@ -22,14 +22,16 @@ pub enum Exit {
     Refused,
     /// A release is not what its statement says, or a ledger is not what it was.
     NotVerified,
+    /// A table or its outcomes are not what the release was made for: an alarm, and no failure.
+    Alarm,
     /// A signal ended it, in order: what is kept was said.
     Interrupted,
 }
 
 impl Exit {
     /// All of them, by code.
-    pub const ALL: [Self; 6] =
-        [Self::Done, Self::Failed, Self::Usage, Self::Refused, Self::NotVerified, Self::Interrupted];
+    pub const ALL: [Self; 7] =
+        [Self::Done, Self::Failed, Self::Usage, Self::Refused, Self::NotVerified, Self::Alarm, Self::Interrupted];
 
     /// The exit code of the process.
     pub const fn code(self) -> u8 {
@@ -39,6 +41,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Refused => 3,
             Self::NotVerified => 4,
+            Self::Alarm => 5,
             // As shells say it of Ctrl-C.
             Self::Interrupted => 130,
         }
@@ -52,6 +55,7 @@ impl Exit {
             Self::Usage => "the command line or the configuration is wrong",
             Self::Refused => "refused: not private, not worth having, or beyond a cap",
             Self::NotVerified => "a release or a ledger does not hold",
+            Self::Alarm => "an alarm: a table or its outcomes are not those of the release",
             Self::Interrupted => "interrupted by a signal; what is kept was said",
         }
     }
@@ -76,7 +80,7 @@ mod tests {
 
     #[test]
     fn every_end_has_its_code() {
-        assert_eq!(Exit::ALL.map(Exit::code), [0, 1, 2, 3, 4, 130]);
+        assert_eq!(Exit::ALL.map(Exit::code), [0, 1, 2, 3, 4, 5, 130]);
         assert!(Exit::line().starts_with("Exit codes: 0 done; 1 a file or the machine failed"), "{}", Exit::line());
     }
 

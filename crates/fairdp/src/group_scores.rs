@@ -33,11 +33,18 @@ pub(crate) struct GroupScores<'a> {
     counts: &'a CumulativeCounts,
     encoding: &'a Encoding,
     sums: PrefixSums,
+    /// Confidence of every interval.
+    level: f64,
 }
 
 impl<'a> GroupScores<'a> {
     pub(crate) fn new(scores: &'a ScoresFile, counts: &'a CumulativeCounts, encoding: &'a Encoding) -> Self {
-        Self { scores, counts, encoding, sums: PrefixSums::new() }
+        Self { scores, counts, encoding, sums: PrefixSums::new(), level: CONFIDENCE }
+    }
+
+    /// With intervals at another level.
+    pub(crate) fn at_level(self, level: f64) -> Self {
+        Self { level, ..self }
     }
 
     pub(crate) fn groups(&self) -> &'a [Group] {
@@ -68,14 +75,14 @@ impl<'a> GroupScores<'a> {
     pub(crate) fn figures(&self, edges: &[usize]) -> Result<NoisyFigures> {
         let all: Vec<usize> = (0..edges.len()).collect();
         let groups: Vec<GroupShares> = all.iter().map(|&group| self.shares(&[group], edges)).collect();
-        Ok(NoisyFigures::of_shares(&self.shares(&all, edges), &groups, CONFIDENCE)?)
+        Ok(NoisyFigures::of_shares(&self.shares(&all, edges), &groups, self.level)?)
     }
 
     /// The balanced accuracy of the group where it is least, of those where it is known.
     pub(crate) fn least_balanced(&self, edges: &[usize]) -> Rate {
         let recalls = (0..edges.len()).map(|group| self.shares(&[group], edges).recall);
         let known: Vec<Vec<Share>> = recalls.filter(|recall| recall.iter().all(Share::is_known)).collect();
-        let level_of_all = 1.0 - (1.0 - CONFIDENCE) / known.len().max(1) as f64;
+        let level_of_all = 1.0 - (1.0 - self.level) / known.len().max(1) as f64;
         let of = |level: f64, end: fn(Rate) -> f64| {
             known.iter().map(|recall| end(mean_of_shares(recall, level))).fold(1.0, f64::min)
         };
@@ -84,8 +91,8 @@ impl<'a> GroupScores<'a> {
         }
         // The lower end of the worst group alone has to hold, and the upper ends of all.
         Rate {
-            value: Some(of(CONFIDENCE, |rate| rate.value.unwrap_or(0.0))),
-            low: of(CONFIDENCE, |rate| rate.low),
+            value: Some(of(self.level, |rate| rate.value.unwrap_or(0.0))),
+            low: of(self.level, |rate| rate.low),
             high: of(level_of_all, |rate| rate.high),
         }
     }
@@ -93,14 +100,14 @@ impl<'a> GroupScores<'a> {
     /// Adds the area under the ROC curve and the calibration to every group.
     pub(crate) fn add_curves(&self, report: &mut FairnessReport) {
         for (group, rates) in report.groups.iter_mut().enumerate() {
-            rates.auc = Some(self.counts.auc(&self.sums, group, CONFIDENCE));
+            rates.auc = Some(self.counts.auc(&self.sums, group, self.level));
             rates.roc = self.roc(&[group]);
             rates.calibration = self.calibration(&[group]);
         }
         let all: Vec<usize> = (0..report.groups.len()).collect();
         if let Some(overall) = &mut report.overall {
             let together = self.counts.together(&all);
-            overall.auc = Some(together.auc(&self.sums, 0, CONFIDENCE));
+            overall.auc = Some(together.auc(&self.sums, 0, self.level));
             overall.roc = self.roc(&all);
             overall.calibration = self.calibration(&all);
         }
@@ -118,7 +125,7 @@ impl<'a> GroupScores<'a> {
             CalibrationRange {
                 from: if range == 0 { 0.0 } else { edge(cells.start - 1) },
                 to: if range + 1 == RANGES { 1.0 } else { edge(cells.end - 1) },
-                positive_rate: mean_of_shares(&[share], CONFIDENCE),
+                positive_rate: mean_of_shares(&[share], self.level),
             }
         };
         (0..RANGES).map(bin).collect()
@@ -141,12 +148,12 @@ impl<'a> GroupScores<'a> {
             }
             let all: Vec<usize> = (0..edges.len()).collect();
             let shares: Vec<GroupShares> = groups.iter().map(|(_, members)| self.shares(members, edges)).collect();
-            let figures = NoisyFigures::of_shares(&self.shares(&all, edges), &shares, CONFIDENCE)?;
+            let figures = NoisyFigures::of_shares(&self.shares(&all, edges), &shares, self.level)?;
             let names: Vec<Group> = groups.iter().map(|(name, _)| name.clone()).collect();
             let difference = |gap| Difference::of(&gap, &names);
             let rates = groups.iter().zip(figures.groups).map(|((name, members), figures)| {
                 let mut rates = GroupRates::of(name, figures, classes);
-                rates.auc = Some(self.counts.together(members).auc(&self.sums, 0, CONFIDENCE));
+                rates.auc = Some(self.counts.together(members).auc(&self.sums, 0, self.level));
                 rates.roc = self.roc(members);
                 rates.calibration = self.calibration(members);
                 rates

@@ -64,9 +64,7 @@ impl ReleaseFiles {
         self.add(PIPELINE, json(model.pipeline())?);
         self.add(FAIRNESS, json(fairness)?);
         if let Some(scores) = scores {
-            let text = serde_json::to_string(scores);
-            let text = text.map_err(FairdpError::json("a document cannot be written"))?;
-            self.add(SCORES, text + "\n");
+            self.add(SCORES, scores.to_json()?);
         }
         self.add("card.html", card::html(model, statement, fairness));
         Ok(())

@@ -64,6 +64,28 @@ impl ScoresFile {
         Ok(file)
     }
 
+    /// Other counts of the same model, of test records alone.
+    pub(crate) fn of_test(&self, counts: CumulativeCounts) -> Self {
+        Self { training: None, test: Some(counts), ..self.clone() }
+    }
+
+    /// Its text in a release.
+    pub(crate) fn to_json(&self) -> Result<String> {
+        let text = serde_json::to_string(self).map_err(FairdpError::json("a document cannot be written"))?;
+        Ok(text + "\n")
+    }
+
+    /// The edge of each group's decisions, by the offsets of a model's classes.
+    pub(crate) fn edges_of(&self, offsets: &[Vec<f64>], n_groups: usize) -> Vec<usize> {
+        let edge = |group: usize| {
+            let offsets = offsets.get(group).unwrap_or(&offsets[0]);
+            let distance = |edge: f64| (edge - (offsets[0] - offsets[1])).abs();
+            // Thresholds are edges, but for the rounding of a difference.
+            (0..self.edges.len()).min_by(|&a, &b| distance(self.edges[a]).total_cmp(&distance(self.edges[b])))
+        };
+        (0..n_groups).map(|group| edge(group).unwrap_or(ScoreGrid::common())).collect()
+    }
+
     /// The threshold of an edge.
     pub(crate) fn threshold(&self, edge: usize) -> f64 {
         self.edges[edge]

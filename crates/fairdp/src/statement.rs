@@ -96,6 +96,9 @@ pub struct ReleaseStatement {
     /// The release that this one follows from, where decisions were changed afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived_from: Option<Derivation>,
+    /// sha256 of the statement of the release that these figures are about, where they are of new records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// sha256 of every other file of the release.
     pub files: BTreeMap<String, String>,
 }
@@ -282,6 +285,7 @@ impl ReleaseStatement {
             program: facts.program,
             card: facts.card,
             derived_from: None,
+            about: None,
             files: BTreeMap::new(),
         })
     }
@@ -358,8 +362,8 @@ impl ReleaseStatement {
         }
         item("Test figures", self.test_figures.clone());
         item("Noise", self.noise.clone());
-        if let Some(derivation) = &self.derived_from {
-            item("Decisions", derivation.in_words());
+        for (name, value) in self.of_origin() {
+            item(name, value);
         }
         item("Not covered", self.not_covered.join("; "));
         item("Out of scope", self.out_of_scope.join("; "));
@@ -388,6 +392,16 @@ impl ReleaseStatement {
 }
 
 impl ReleaseStatement {
+    /// The release that this one follows from, or whose model it is about.
+    fn of_origin(&self) -> Vec<(&'static str, String)> {
+        let decisions = self.derived_from.iter().map(|derivation| ("Decisions", derivation.in_words()));
+        let about = self.about.iter().map(|about| {
+            let of = "the model of the release whose statement has sha256";
+            ("About", format!("{of} {about}; ε is of these records alone"))
+        });
+        decisions.chain(about).collect()
+    }
+
     /// What the ledger file says, if one was kept.
     fn of_ledger(&self) -> Vec<(&'static str, String)> {
         let Some(total) = self.total_epsilon else { return Vec::new() };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dp_accounting::audit::Opinion;
 use dp_accounting::{Delta, Epsilon, Mark};
+use minisign::PublicKey;
 
 use crate::account::Account;
 use crate::error::{FairdpError, Result};
@@ -15,6 +16,7 @@ use crate::input;
 use crate::model::{FittedModel, PIPELINE, WEIGHTS};
 use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
+use crate::signature::{self, SIGNATURE, Signature};
 use crate::statement::{ReleaseStatement, STATEMENT_VERSION};
 use crate::unfinished::release_of;
 
@@ -38,6 +40,8 @@ pub struct Verified {
     pub files: usize,
     /// Whether the private ledger was there and compared too.
     pub with_ledger: bool,
+    /// Whether the statement is signed, and by whom.
+    pub signature: Signature,
 }
 
 /// Checks a run's folder, or its `release` alone.
@@ -52,6 +56,20 @@ pub struct Verified {
 /// [`FairdpError::NotVerified`] with every problem; [`FairdpError::NotRead`] with every file that
 /// cannot be read, if nothing is wrong in the others; [`FairdpError::Io`] if there is no release.
 pub fn verify(folder: &Path) -> Result<Verified> {
+    check(folder, None)
+}
+
+/// The same, and that the owner of a public key has signed the release: digests detect changes, not
+/// authors.
+///
+/// # Errors
+/// As [`verify`]; [`FairdpError::NotVerified`] also for a signature that is missing, or by another
+/// key; [`FairdpError::File`] for a file that is no key.
+pub fn verify_author(folder: &Path, public_key: &Path) -> Result<Verified> {
+    check(folder, Some(&signature::public(public_key)?))
+}
+
+fn check(folder: &Path, key: Option<&PublicKey>) -> Result<Verified> {
     let release = release_of(folder)?;
     let ledger = (release != folder).then(|| folder.join(PRIVATE).join(LEDGER));
     let path = release.join(STATEMENT);
@@ -61,7 +79,9 @@ pub fn verify(folder: &Path) -> Result<Verified> {
         Ok(text) => findings.note(unsealed(&path, &text)),
         Err(error) => findings.note(Err(FairdpError::file(&path, error))),
     };
+    let signature = findings.note(signature::compare(&release, &text, key));
     let mut files = digests(&release, &mut findings);
+    files.remove(SIGNATURE);
     if let Some(path) = ledger.clone() {
         check_ledger(&path, &files, statement.as_ref(), &mut findings);
     }
@@ -80,10 +100,10 @@ pub fn verify(folder: &Path) -> Result<Verified> {
         findings.note(FittedModel::load(&release));
     }
     let fairness = is_digested(FAIRNESS).then(|| findings.note(fairness_of(&release.join(FAIRNESS)))).flatten();
-    match (recomputed, fairness) {
-        (Some((epsilon, epsilon_rdp, opinion)), Some(fairness)) if findings.is_empty() => {
+    match (recomputed, fairness, signature) {
+        (Some((epsilon, epsilon_rdp, opinion)), Some(fairness), Some(signature)) if findings.is_empty() => {
             let (files, with_ledger) = (files.len() + 1, ledger.is_some());
-            Ok(Verified { statement, fairness, epsilon, epsilon_rdp, opinion, files, with_ledger })
+            Ok(Verified { statement, fairness, epsilon, epsilon_rdp, opinion, files, with_ledger, signature })
         }
         _ => Err(findings.error()),
     }

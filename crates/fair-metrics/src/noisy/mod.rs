@@ -32,6 +32,7 @@
 //! Nurminen 1985. Ratios without division: Fieller 1954. Tails: Lugannani and Rice 1980,
 //! Barndorff-Nielsen 1986. The set that holds the lowest: Gupta 1965, Hsu 1984.
 
+mod change;
 mod contrast;
 mod counts;
 mod errors;
@@ -42,6 +43,7 @@ mod rate;
 mod saddlepoint;
 mod share;
 
+pub use change::Change;
 pub use counts::NoisyCounts;
 pub use errors::{
     ErrorFigures, LARGEST_ERROR_TERMS, N_ERROR_SUMS, NoisyErrorSums, NoisyErrors, NoisyNumber, error_terms,

@@ -8,6 +8,7 @@ mod ledger;
 mod log;
 mod manual;
 mod new_config;
+mod new_records;
 mod progress;
 mod shown;
 mod stream;
@@ -129,9 +130,31 @@ enum Command {
     Verify {
         /// The folder of a run, or its release.
         folder: PathBuf,
+        /// The public key, a file of minisign, of who must have signed the release.
+        #[arg(long, value_name = "FILE")]
+        public_key: Option<PathBuf>,
         /// Machine-readable output.
         #[arg(long)]
         json: bool,
+    },
+    /// Measure a released model on newly labelled records, within an ε of these records, and compare the
+    /// figures with those of the release.
+    Evaluate(new_records::EvaluateArgs),
+    /// Say where a new table is not what a release was made for: values, groups and scores.
+    Drift(new_records::DriftArgs),
+    /// Make a pair of keys for signatures: OUT.key, which signs, and OUT.pub, which compares.
+    Keygen {
+        /// The name of both files without their endings.
+        #[arg(long)]
+        out: PathBuf,
+    },
+    /// Sign a release that holds.
+    Sign {
+        /// The folder of a run, or its release.
+        folder: PathBuf,
+        /// The secret key, of `fairdp keygen` or minisign.
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
     },
     /// Write another release of a run, with the decisions of another notion of fairness: from the scores that were
     /// released, at no further ε.
@@ -212,7 +235,11 @@ impl Command {
             Self::Fit(args) => args.json,
             Self::Account(args) => args.is_json(),
             Self::Ledger(command) => command.is_json(),
+            Self::Evaluate(args) => args.table.json,
+            Self::Drift(args) => args.table.json,
             Self::Fairness { .. }
+            | Self::Keygen { .. }
+            | Self::Sign { .. }
             | Self::Example { .. }
             | Self::Schema
             | Self::Completions { .. }
@@ -354,7 +381,7 @@ pub(crate) fn run() -> ExitCode {
     let is_json = cli.command.is_json();
     let opened = cli.said.log.as_deref().map_or(Ok(()), log::open);
     match opened.map_err(Failure::from).and_then(|()| execute(cli.command, &cli.said)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(exit) => ExitCode::from(exit.code()),
         Err(failure) => {
             if is_json {
                 failure.print_json();
@@ -380,8 +407,9 @@ fn by_column(vectors: Vec<(String, String)>) -> BTreeMap<String, Vec<String>> {
     files
 }
 
-fn execute(command: Command, said: &SaidArgs) -> Result<(), Failure> {
+fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
+    let mut exit = Exit::Done;
     match command {
         Command::Init(args) => init(args, said, &mut out)?,
         Command::Fit(args) => shared_fit(args, said, &mut out)?,
@@ -407,16 +435,27 @@ fn execute(command: Command, said: &SaidArgs) -> Result<(), Failure> {
             let verified = fairdp::verify(&folder)?;
             if json {
                 summary::report(&mut out, &verified)?;
-                return Ok(out.flush()?);
+            } else {
+                summary::rates(&mut out, &verified.fairness)?;
+                writeln!(out)?;
+                out.write_all(verified.statement.markdown().as_bytes())?;
             }
-            summary::rates(&mut out, &verified.fairness)?;
-            writeln!(out)?;
-            out.write_all(verified.statement.markdown().as_bytes())?;
         }
-        Command::Verify { folder, json } => {
-            let verified = fairdp::verify(&folder)?;
+        Command::Verify { folder, public_key, json } => {
+            let verified = match public_key {
+                Some(key) => fairdp::verify_author(&folder, &key)?,
+                None => fairdp::verify(&folder)?,
+            };
             summary::verified(&mut out, &verified, json)?;
         }
+        Command::Evaluate(args) => exit = args.answer(&mut out)?,
+        Command::Drift(args) => exit = args.answer(&mut out)?,
+        Command::Keygen { out: name } => {
+            let [secret, public] = fairdp::generate_key(&name)?;
+            writeln!(out, "signs: {} (without a password: keep it as one)", secret.display())?;
+            writeln!(out, "compares: {} (give it to who checks releases)", public.display())?;
+        }
+        Command::Sign { folder, key } => writeln!(out, "signed: {}", fairdp::sign(&folder, &key)?.display())?,
         Command::Fairness { folder, mode, max_loss, max_gap, one_threshold, out: place } => {
             let aim = Mode::find(&mode).and_then(|mode| Aim::with_limits(mode, max_loss, max_gap));
             let fairness = fairdp::write_with_fairness(
@@ -447,7 +486,7 @@ fn execute(command: Command, said: &SaidArgs) -> Result<(), Failure> {
         Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
     }
     out.flush()?;
-    Ok(())
+    Ok(exit)
 }
 
 fn init(args: InitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use dp_accounting::{DpEvent, Rounding, decimal};
 use fairdp::fair_decisions::Mode;
 use fairdp::{
     FairnessReport, FitPlan, Fitted, GroupRates, NumberFigures, NumberReport, Predicted, Rate, ReleaseStatement,
-    Thresholds, Verified, figure_in_words, printable,
+    Signature, Thresholds, Verified, figure_in_words, printable,
 };
 
 use super::answer;
@@ -376,6 +376,8 @@ pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) ->
             "confirmed_in_200_bits": is_confirmed,
             "delta": verified.statement.delta, "mark": verified.statement.mark, "private": verified.statement.private,
             "files": verified.files, "with_ledger": verified.with_ledger,
+            "signed": verified.signature != Signature::None,
+            "signed_by": match &verified.signature { Signature::By(key) => Some(key), _ => None },
         });
         return answer::line(out, answer);
     }
@@ -397,6 +399,13 @@ pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) ->
     writeln!(out, "epsilon is {opinion} by other formulas in arithmetic of 200 bits")?;
     if !statement.private {
         writeln!(out, "not private: it was run with a seed")?;
+    }
+    match &verified.signature {
+        Signature::By(key) => writeln!(out, "signed by the owner of the key {key}")?,
+        Signature::NotCompared => {
+            writeln!(out, "signed; without --public-key nothing says by whom: digests detect changes, not authors")?;
+        }
+        _ => writeln!(out, "not signed: digests detect changes, not authors")?,
     }
     if !verified.with_ledger {
         writeln!(out, "the private ledger was not there to compare")?;

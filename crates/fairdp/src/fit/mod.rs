@@ -11,7 +11,7 @@ mod plan;
 mod run;
 mod search;
 mod size;
-mod tables;
+pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -39,7 +39,9 @@ pub(crate) use self::folder::LOCK;
 pub(crate) use self::journal::LOG;
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
+pub(crate) use self::run::program;
 pub use self::size::TableSize;
+pub(crate) use self::texts::test_figures;
 pub use self::widths::PlannedWidths;
 use self::widths::widths;
 use crate::account::Account;
@@ -78,9 +80,9 @@ const LENGTHS: f64 = 0.005;
 const RECALL: f64 = 0.045;
 
 /// Purposes of releases that are looked up.
-const SCORES: &str = "cumulative scores by group and class";
-const ANSWERS: &str = "answers by group and class";
-const ERRORS: &str = "errors by group";
+pub(crate) const SCORES: &str = "cumulative scores by group and class";
+pub(crate) const ANSWERS: &str = "answers by group and class";
+pub(crate) const ERRORS: &str = "errors by group";
 const CLASS_COUNTS: &str = "class counts";
 const LABEL_MOMENTS: &str = "mean and spread of the label";
 const SQUARES_OF_FEATURES: &str = "mean squares of the features";
@@ -358,7 +360,7 @@ fn recipes(config: &Config) -> Result<Vec<Recipe>> {
 }
 
 /// Refuses a δ at which a mechanism could publish one of `n_records` records.
-fn refuse_delta(delta: f64, n_records: usize) -> Result<()> {
+pub(crate) fn refuse_delta(delta: f64, n_records: usize) -> Result<()> {
     if n_records == 0 || delta < 1.0 / n_records as f64 {
         return Ok(());
     }
@@ -431,7 +433,7 @@ fn rest(config: &Config, path: &Path, options: &FitOptions) -> Result<f64> {
             epsilon
         } else {
             let at = |epsilon: f64| FitPlan::at(config, path, 0, epsilon)?.account();
-            Entering { ledger, witness: options.witness.as_deref(), config, at: &at }.rest()?
+            Entering { ledger, witness: options.witness.as_deref(), asked: config.into(), at: &at }.rest()?
         }
     } else {
         0.0

@@ -71,8 +71,8 @@ pub fn plan(
     let mut plan = FitPlan::of_table(config, path, table)?;
     if let Some(ledger) = &options.ledger {
         let at = |epsilon: f64| FitPlan::at(config, path, plan.n_training, epsilon)?.account();
-        let entering = Entering { ledger, witness: options.witness.as_deref(), config, at: &at };
-        plan.ledger = Some(entering.would_enter(Fit::planned(&key, &plan.account()?, config))?);
+        let entering = Entering { ledger, witness: options.witness.as_deref(), asked: config.into(), at: &at };
+        plan.ledger = Some(entering.would_enter(Fit::planned(&key, &plan.account()?, config.scope()))?);
     }
     Ok(plan)
 }

@@ -130,7 +130,7 @@ pub(super) fn check(config: &Config, path: &Path, options: &FitOptions) -> Resul
         return Err(FairdpError::invalid("--witness", witness.display(), expected));
     }
     if let Some(ledger) = options.ledger.as_ref().filter(|_| options.ranks.rank() == 0) {
-        shared_ledger::check(ledger, options.witness.as_deref(), config)?;
+        shared_ledger::check(ledger, options.witness.as_deref(), config.into())?;
     }
     Ok(device)
 }
@@ -289,9 +289,10 @@ impl Run<'_> {
         let (config, ranks) = (self.config(), &self.options.ranks);
         let total = if ranks.rank() == 0 {
             let is_continued = checkpoints.note_entry(true)?;
-            let fit = Fit::new(key, &plan.account()?, config);
+            let fit = Fit::new(key, &plan.account()?, config.scope());
             let at = |epsilon: f64| FitPlan::at(config, self.document.path, plan.n_training, epsilon)?.account();
-            let entering = Entering { ledger: file, witness: self.options.witness.as_deref(), config, at: &at };
+            let witness = self.options.witness.as_deref();
+            let entering = Entering { ledger: file, witness, asked: config.into(), at: &at };
             let total = entering.enter(fit, is_continued);
             if total.as_ref().is_err_and(|error| error.exit() == Exit::Refused) && !is_continued {
                 checkpoints.withdraw()?;
@@ -537,7 +538,7 @@ fn refuse_test_on_training(config: &Config, training: &TableFiles) -> Result<()>
 }
 
 /// The program that runs.
-fn program(path: Option<&Path>) -> Result<Program> {
+pub(crate) fn program(path: Option<&Path>) -> Result<Program> {
     let path = match path {
         Some(path) => path.to_path_buf(),
         None => std::env::current_exe().map_err(FairdpError::io("find", Path::new("this program")))?,

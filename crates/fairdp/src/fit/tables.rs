@@ -193,17 +193,17 @@ fn of_units(held: HeldTable<'_>, members: &RowList, unit: &UnitEntry) -> Result<
 }
 
 /// A model's answers for some records.
-pub(super) enum Measured {
+pub(crate) enum Measured {
     Classes(Answers),
     Numbers(NumberAnswers),
 }
 
 /// The records of one subset.
 #[derive(Clone, Copy)]
-pub(super) struct TableSubset<'a> {
-    table: &'a EncodedTable,
-    source: &'a RankFiles,
-    members: &'a RowList,
+pub(crate) struct TableSubset<'a> {
+    pub(crate) table: &'a EncodedTable,
+    pub(crate) source: &'a RankFiles,
+    pub(crate) members: &'a RowList,
 }
 
 impl<'a> TableSubset<'a> {
@@ -240,7 +240,7 @@ impl<'a> TableSubset<'a> {
     }
 
     /// Counts of all ranks' records by group, class and cell of the score.
-    pub(super) fn scores(&self, model: &FittedModel, grid: &ScoreGrid) -> Result<Vec<f64>> {
+    pub(crate) fn scores(&self, model: &FittedModel, grid: &ScoreGrid) -> Result<Vec<f64>> {
         let mut cells = ScoreCells::new(model.encoding().groups().len());
         self.visit_here(model, &mut |group, label, probabilities| {
             cells.add(group as usize, label, cell(grid, probabilities));
@@ -265,7 +265,7 @@ impl<'a> TableSubset<'a> {
     }
 
     /// A model's answers for all records, in the order of the table, on every rank.
-    pub(super) fn answers(&self, model: &FittedModel) -> Result<Measured> {
+    pub(crate) fn answers(&self, model: &FittedModel) -> Result<Measured> {
         let ranks = self.source.ranks();
         Ok(match model.number() {
             Some(range) => Measured::Numbers(self.numbers_here(model, range).of_ranks(ranks)?),

@@ -60,7 +60,7 @@ pub(super) fn existence(config: &Config) -> String {
 }
 
 /// The source of the test figures, and the group that may be served worst.
-pub(super) fn test_figures(fairness: &FairnessReport) -> String {
+pub(crate) fn test_figures(fairness: &FairnessReport) -> String {
     if !fairness.measured {
         return "none: all records were trained on".into();
     }

@@ -46,14 +46,14 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    pub(crate) fn new(key: &NoiseKey, account: &Account, config: &Config) -> Self {
+    pub(crate) fn new(key: &NoiseKey, account: &Account, scope: Option<&str>) -> Self {
         let bound_to = key.drawn().seed.is_none().then(|| key.bound_to().to_owned());
-        Self { bound_to, ..Self::planned(key.drawn(), account, config) }
+        Self { bound_to, ..Self::planned(key.drawn(), account, scope) }
     }
 
     /// One that is only planned: its key is bound to nothing.
-    pub(crate) fn planned(key: &DrawnKey, account: &Account, config: &Config) -> Self {
-        let scope = config.scope().map(ToOwned::to_owned);
+    pub(crate) fn planned(key: &DrawnKey, account: &Account, scope: Option<&str>) -> Self {
+        let scope = scope.map(ToOwned::to_owned);
         Self { name: key.name(), bound_to: None, scope, releases: account.releases().to_vec() }
     }
 
@@ -68,13 +68,39 @@ impl Fit {
     }
 }
 
+/// What a fit, or another release of records, asks of a ledger.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) epsilon: f64,
+    pub(crate) delta: f64,
+    /// ε of all fits together, at most; that of the ledger, or else its own, unless given.
+    pub(crate) cap: Option<f64>,
+    /// The column whose values are the units; none where these are rows.
+    pub(crate) unit: Option<&'a str>,
+    /// The people of the records, as they are declared.
+    pub(crate) scope: Option<&'a str>,
+}
+
+impl<'a> From<&'a Config> for Asked<'a> {
+    fn from(config: &'a Config) -> Self {
+        let privacy = &config.privacy;
+        Self {
+            epsilon: privacy.epsilon,
+            delta: privacy.delta,
+            cap: privacy.total_epsilon,
+            unit: config.unit_column(),
+            scope: config.scope(),
+        }
+    }
+}
+
 /// The files of a ledger, and what a fit asks of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Entering<'a> {
     pub(crate) ledger: &'a Path,
     /// A file, best in another place, that remembers the ledger.
     pub(crate) witness: Option<&'a Path>,
-    pub(crate) config: &'a Config,
+    pub(crate) asked: Asked<'a>,
     /// The account of the same fit at another ε.
     pub(crate) at: &'a dyn Fn(f64) -> Result<Account>,
 }
@@ -162,36 +188,35 @@ impl Entering<'_> {
     }
 
     fn rest_of(&self, ledger: &LedgerFile, cap: f64) -> Result<Option<f64>> {
-        ledger.largest(self.config.scope(), cap, cap, &|epsilon| Ok(vec![(self.at)(epsilon)?]))
+        ledger.largest(self.asked.scope, cap, cap, &|epsilon| Ok(vec![(self.at)(epsilon)?]))
     }
 
     fn cap(&self, ledger: &LedgerFile) -> f64 {
-        self.config.privacy.total_epsilon.map_or(ledger.terms.cap, |asked| asked.min(ledger.terms.cap))
+        self.asked.cap.map_or(ledger.terms.cap, |asked| asked.min(ledger.terms.cap))
     }
 
     /// The ledger, or a new one with the fit's cap.
     fn found(&self) -> Result<LedgerFile> {
-        let privacy = &self.config.privacy;
-        let terms =
-            || Terms::new(privacy.total_epsilon.unwrap_or(privacy.epsilon), privacy.delta, self.config.unit_column());
-        let ledger = read(self.ledger, self.witness, self.config)?;
+        let Asked { epsilon, delta, cap, unit, .. } = self.asked;
+        let terms = || Terms::new(cap.unwrap_or(epsilon), delta, unit);
+        let ledger = read(self.ledger, self.witness, self.asked)?;
         ledger.map_or_else(|| LedgerFile::new(terms()), Ok)
     }
 }
 
 /// The ledger, if there is one yet: another file of that name, one that its witness does not know, or
 /// a ledger for another δ or other units, is refused.
-pub(crate) fn check(path: &Path, witness: Option<&Path>, config: &Config) -> Result<()> {
-    read(path, witness, config).map(drop)
+pub(crate) fn check(path: &Path, witness: Option<&Path>, asked: Asked<'_>) -> Result<()> {
+    read(path, witness, asked).map(drop)
 }
 
-fn read(path: &Path, witness: Option<&Path>, config: &Config) -> Result<Option<LedgerFile>> {
+fn read(path: &Path, witness: Option<&Path>, asked: Asked<'_>) -> Result<Option<LedgerFile>> {
     let ledger = LedgerFile::read(path)?;
     if let Some(witness) = witness {
         Witness::check(witness, ledger.as_ref(), path)?;
     }
     let Some(ledger) = ledger else { return Ok(None) };
-    let (delta, unit) = (config.privacy.delta, config.unit_column());
+    let (delta, unit) = (asked.delta, asked.unit);
     if ledger.terms.delta != delta {
         return Err(FairdpError::OtherLedger {
             ledger: path.to_path_buf(),

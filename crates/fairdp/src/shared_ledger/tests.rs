@@ -30,7 +30,7 @@ fn enter(files: (&Path, Option<&Path>), name: &str, epsilon: f64, config: &Confi
     let scope = config.scope().map(ToOwned::to_owned);
     let releases = account(epsilon)?.releases().to_vec();
     let fit = Fit { name: name.into(), bound_to: Some("data".into()), scope, releases };
-    let entering = Entering { ledger: files.0, witness: files.1, config, at: &account };
+    let entering = Entering { ledger: files.0, witness: files.1, asked: config.into(), at: &account };
     entering.enter(fit, false)
 }
 
@@ -178,7 +178,7 @@ fn the_rest_is_what_a_refusal_names() {
     let message = enter((&place.ledger(), None), "b", 0.9, &with_cap).unwrap_err();
     let FairdpError::BeyondCap { fits: Some(fits), .. } = message else { panic!("{message}") };
     assert!(message.to_string().ends_with(&format!("beyond the cap of 1; with ε = {fits} it would fit")), "{message}");
-    let entering = Entering { ledger: &place.ledger(), witness: None, config: &with_cap, at: &account };
+    let entering = Entering { ledger: &place.ledger(), witness: None, asked: (&with_cap).into(), at: &account };
     assert_eq!(entering.rest().unwrap(), fits);
     let totals = enter((&place.ledger(), None), "b", fits, &with_cap).unwrap();
     assert!(fits > 0.7 && totals.total > 0.995, "{totals:?} {fits}");

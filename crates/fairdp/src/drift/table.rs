@@ -1,0 +1,130 @@
+//! The rows of a new table, counted.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use dp_table::{RowHasher, RowsDigest, TableError, TableFiles, TableRow};
+use fair_decisions::{CumulativeCounts, ScoreCells};
+
+use super::columns::Columns;
+use crate::error::{FairdpError, Result};
+use crate::key::NoiseBinding;
+use crate::new_records::Subject;
+use crate::scores::cell;
+
+/// Exact counts of a table. **Not private.**
+pub(super) struct NewTable {
+    /// Rows that are counted.
+    pub(super) rows: u64,
+    /// Whether it has the columns of the groups.
+    pub(super) has_groups: bool,
+    pub(super) columns: Columns,
+    /// Scores by group, all as of one class; none where the release has none.
+    pub(super) cells: Option<ScoreCells>,
+    /// What is compared of them: exact, or released.
+    pub(super) counts: Option<CumulativeCounts>,
+    digest: RowsDigest,
+}
+
+impl NewTable {
+    /// Reads a table; of a unit at most so many rows.
+    pub(super) fn read(subject: &Subject, files: &TableFiles, most: Option<u64>) -> Result<Self> {
+        let encoding = subject.model.encoding();
+        let schema = encoding.schema();
+        let (mut reader, file) = (files.open()?, &files.paths()[0]);
+        let names = reader.columns().to_vec();
+        let has_groups = schema.groups.iter().all(|group| names.contains(&group.column));
+        let mut encoder = encoding.encoder(&names, file)?;
+        if has_groups {
+            encoder = encoder.with_groups(&names, file)?;
+        }
+        let mut limit = UnitLimit::new(schema.unit.as_deref(), most, &names, file)?;
+        let grid = subject.scores.as_ref().map(crate::scores::ScoresFile::grid);
+        let n_groups = if has_groups { encoding.groups().len() } else { 1 };
+        let mut table = Self {
+            rows: 0,
+            has_groups,
+            columns: Columns::new(encoder.counts(), if has_groups { encoding.groups() } else { &[] }),
+            cells: grid.as_ref().map(|_| ScoreCells::new(n_groups)),
+            counts: None,
+            digest: RowsDigest::default(),
+        };
+        let hasher = RowHasher::new(&names);
+        let (mut row, mut number) = (TableRow::default(), 0);
+        let mut features = vec![0.0; encoding.width()];
+        let mut probabilities = vec![0.0; subject.model.classes().len()];
+        loop {
+            let is_read = match reader.read(&mut row) {
+                Ok(true) => Ok(()),
+                Ok(false) => break,
+                Err(TableError::EmptyLine { .. }) => continue,
+                Err(error) if error.is_of_one_row() => Err(error),
+                Err(error) => return Err(error.into()),
+            };
+            table.digest = table.digest.plus(hasher.digest(number, &row));
+            number += 1;
+            if is_read.is_ok() && !limit.takes(&row) {
+                continue;
+            }
+            table.rows += 1;
+            let group = match is_read {
+                Ok(()) => encoder.encode(&row, &mut features),
+                Err(error) => {
+                    encoder.pass_over(&error);
+                    Err(error)
+                }
+            };
+            let group = match group {
+                Ok(group) => Some(group),
+                Err(error) if error.is_of_one_row() => None,
+                Err(error) => return Err(error.into()),
+            };
+            table.columns.count(encoder.counts(), group.filter(|_| has_groups));
+            if let (Some(group), Some(grid), Some(cells)) = (group, &grid, &mut table.cells) {
+                subject.model.probabilities(features.iter().copied().enumerate(), &mut probabilities);
+                cells.add(group, 0, cell(grid, &probabilities));
+            }
+        }
+        if table.rows == 0 {
+            return Err(TableError::EmptyFile { path: file.clone() }.into());
+        }
+        table.counts = table.cells.as_ref().map(CumulativeCounts::exact);
+        Ok(table)
+    }
+
+    /// What noise on it is bound to.
+    pub(super) fn binding(&self, subject: &Subject) -> NoiseBinding {
+        NoiseBinding::new(self.digest, None, &subject.digest)
+    }
+}
+
+/// Takes the first rows of a unit.
+struct UnitLimit {
+    /// The column of units and the most rows of one; none where rows are not limited.
+    limit: Option<(usize, u64)>,
+    seen: HashMap<String, u64>,
+}
+
+impl UnitLimit {
+    fn new(unit: Option<&str>, most: Option<u64>, names: &[String], file: &Path) -> Result<Self> {
+        let limit = match (unit, most) {
+            (Some(unit), Some(most)) => {
+                let missing = || FairdpError::file(file, format!("has no column `{unit}`, whose values are protected"));
+                Some((names.iter().position(|name| name == unit).ok_or_else(missing)?, most))
+            }
+            _ => None,
+        };
+        Ok(Self { limit, seen: HashMap::new() })
+    }
+
+    fn takes(&mut self, row: &TableRow) -> bool {
+        let Some((column, most)) = self.limit else { return true };
+        #[cfg(test)]
+        if crate::hook::ALL_ROWS_OF_A_UNIT.get() {
+            return true;
+        }
+        let n = self.seen.entry(row.field(column).to_owned()).or_default();
+        *n += 1;
+        *n <= most
+    }
+}
