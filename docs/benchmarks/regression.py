@@ -1,8 +1,11 @@
-"""R² of numbers by `fairdp fit` beside ridge regression without privacy.
+"""R² of numbers by `fairdp fit` beside ridge regression without privacy, and beside private peers.
 
+    pip install interpret-core==0.7.8 scikit-learn==1.9.*     # DP-EBM
+    pip install diffprivlib==0.6.6 scikit-learn==1.5.2        # elsewhere: does not import under 1.9
     python docs/benchmarks/regression.py fairdp ADULT_FOLDER
 
-Needs NumPy and scikit-learn. Adult is trained on adult.data and tested on adult.test; generated tables
+Peers have the same declared range of the label, and ranges of the inputs from the training rows; a peer that is
+not installed is left out. Needs NumPy and scikit-learn. Adult is trained on adult.data and tested on adult.test; generated tables
 follow the laws below, with new records for the test. Settings are those of `fairdp init`.
 """
 
@@ -99,6 +102,59 @@ def _is_number(text):
     return True
 
 
+def dp_ebm(names, train, test, label, bounds, epsilon, seed):
+    from interpret.privacy import DPExplainableBoostingRegressor
+
+    place = names.index(label)
+    inputs = [column for column in range(len(names)) if column != place]
+    numeric = {column for column in inputs if all(_is_number(row[column]) for row in train)}
+
+    def table(rows):
+        return np.array([[float(row[c]) if c in numeric else row[c] for c in inputs] for row in rows], dtype=object)
+
+    y = [np.array([float(row[place]) for row in rows]) for rows in (train, test)]
+    ranges = {k: (min(column), max(column)) for k, c in enumerate(inputs) if c in numeric for column in [[float(row[c]) for row in train]]}
+    model = DPExplainableBoostingRegressor(
+        epsilon=epsilon, delta=1e-6, random_state=seed, privacy_bounds=ranges, privacy_target_min=bounds[0],
+        privacy_target_max=bounds[1], feature_types=["continuous" if c in numeric else "nominal" for c in inputs],
+    )
+    return r2(y[1], model.fit(table(train), y[0].clip(*bounds)).predict(table(test)).clip(*bounds))
+
+
+def diffprivlib(names, train, test, label, bounds, epsilon, seed):
+    from diffprivlib.models import LinearRegression
+
+    place = names.index(label)
+    inputs = [column for column in range(len(names)) if column != place]
+    numeric = [k for k, column in enumerate(inputs) if all(_is_number(row[column]) for row in train)]
+    texts = [k for k in range(len(inputs)) if k not in numeric]
+    coded = ColumnTransformer(
+        [("n", "passthrough", numeric), ("t", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts)]
+    )
+
+    def table(rows):
+        array = np.array([[row[column] for column in inputs] for row in rows], dtype=object)
+        array[:, numeric] = array[:, numeric].astype(float)
+        return array
+
+    x = coded.fit_transform(table(train)).astype(float)
+    low, high = x.min(axis=0), x.max(axis=0)
+    y = [np.array([float(row[place]) for row in rows]) for rows in (train, test)]
+    model = LinearRegression(epsilon=epsilon, bounds_X=(low, np.where(high > low, high, low + 1)), bounds_y=bounds, random_state=seed)
+    model.fit(x, y[0].clip(*bounds))
+    new = coded.transform(table(test)).astype(float).clip(low, high)
+    return r2(y[1], model.predict(new).clip(*bounds))
+
+
+def peer(of, *arguments):
+    """Mean and deviation over the seeds, in words."""
+    try:
+        found = [of(*arguments, seed) for seed in range(1, REPEATS + 1)]
+    except ImportError:
+        return "–"
+    return f"{np.mean(found):.3f} ({np.std(found, ddof=1):.3f})"
+
+
 def private(program, folder, label, bounds, epsilon, seed, truth):
     run = lambda *arguments: subprocess.run([program, *map(str, arguments)], cwd=folder, check=True, capture_output=True, text=True)
     text = run("init", "train.csv", "--label", label, "--epsilon", epsilon, "--test-fraction", 0).stdout
@@ -120,7 +176,7 @@ def private(program, folder, label, bounds, epsilon, seed, truth):
 
 def main():
     program, adult_folder = sys.argv[1], Path(sys.argv[2])
-    print("| table | rows to train on | ε | fairdp, mean of 8 (deviation) | ridge | ratio |\n|---|---|---|---|---|---|")
+    print("| table | rows to train on | ε | fairdp, mean of 8 (deviation) | ridge | ratio | DP-EBM | diffprivlib |\n|---|---|---|---|---|---|---|---|")
     tables = []
     names, train, test, label, bounds = adult(adult_folder)
     tables.append(("Adult, age", names, train, test, label, bounds, [1.0]))
@@ -141,7 +197,10 @@ def main():
             plain = ridge(names, train, test, label)
             for epsilon in epsilons:
                 found = [private(program, folder, label, bounds, epsilon, seed, truth) for seed in range(1, REPEATS + 1)]
-                print(f"| {name} | {len(train):,} | {epsilon} | {np.mean(found):.3f} ({np.std(found, ddof=1):.3f}) | {plain:.3f} | {np.mean(found) / plain:.3f} |", flush=True)
+                peers = [peer(of, names, train, test, label, bounds, epsilon) for of in (dp_ebm, diffprivlib)]
+                own = f"{np.mean(found):.3f} ({np.std(found, ddof=1):.3f})"
+                cells = [name, f"{len(train):,}", epsilon, own, f"{plain:.3f}", f"{np.mean(found) / plain:.3f}", *peers]
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 if __name__ == "__main__":

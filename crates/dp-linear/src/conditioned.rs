@@ -30,6 +30,7 @@ use crate::rows::{RowSource, SparseRow};
 use crate::settings::Streams;
 use crate::solver::Priors;
 use crate::spread::Spread;
+use crate::weight_noise::{self, Kind, WeightNoise};
 
 /// Share of a step that the next one repeats.
 const MOMENTUM: f64 = 0.9;
@@ -204,17 +205,7 @@ impl WhitenedBlocks {
         let square: f64 = self.blocks.iter().map(Self::target).sum();
         let row_bound = (square + 1.0).sqrt();
         let units = settings.records_per_unit as f64;
-        let (loss, residual) = match self.priors.spread {
-            None => {
-                let residual = if self.priors().len() == 2 { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
-                (Loss::Classes { offsets: logits(self.priors()), weights: Vec::new() }, residual)
-            }
-            Some(spread) => {
-                let one = settings.gradients.get() * units * row_bound / (settings.steps as f64).sqrt();
-                let bound = Spread::bound(one * row_bound / self.priors.total);
-                (Loss::Number { spread, bound }, bound)
-            }
-        };
+        let (loss, residual) = self.loss(settings, row_bound);
         let bound = residual * row_bound;
         let grid = Grid::for_values(bound, rows.len());
         let values = self.rows(rows)?;
@@ -226,8 +217,7 @@ impl WhitenedBlocks {
         while state.step < settings.steps {
             let sum = descent.gradient(rows, &state.parameters)?;
             let gradient = grid.release(sum, std, &mut streams.stream("gradient", state.step));
-            let turn = std::f64::consts::PI * state.step as f64 / settings.steps as f64;
-            let rate = first * 0.5 * (1.0 + libm::cos(turn));
+            let rate = Self::rate(first, state.step, settings.steps);
             let now = state.parameters.iter().zip(&state.before).zip(&gradient);
             let next = now
                 .map(|((now, before), gradient)| now + MOMENTUM * (now - before) - rate * gradient / self.priors.total);
@@ -237,6 +227,59 @@ impl WhitenedBlocks {
             progress(&state)?;
         }
         Ok(self.fold(&state.parameters, rows.width(), &descent.loss))
+    }
+
+    /// Bound on the residuals of a record, and what they are of.
+    fn loss(&self, settings: &ConditionedSettings, row_bound: f64) -> (Loss, f64) {
+        match self.priors.spread {
+            None => {
+                let residual = if self.priors().len() == 2 { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
+                (Loss::Classes { offsets: logits(self.priors()), weights: Vec::new() }, residual)
+            }
+            Some(spread) => {
+                let units = settings.records_per_unit as f64;
+                let one = settings.gradients.get() * units * row_bound / (settings.steps as f64).sqrt();
+                let bound = Spread::bound(one * row_bound / self.priors.total);
+                (Loss::Number { spread, bound }, bound)
+            }
+        }
+    }
+
+    /// How much noise the weights of a model have that was [trained](Self::train) on this.
+    pub fn weight_noise(&self, settings: &ConditionedSettings) -> WeightNoise<'_> {
+        let square: f64 = self.blocks.iter().map(Self::target).sum();
+        let row_bound = (square + 1.0).sqrt();
+        let (_, residual) = self.loss(settings, row_bound);
+        let units = settings.records_per_unit as f64;
+        let unit = self.priors.spread.map_or(1.0, |spread| spread.deviation);
+        let noise = settings.gradients.get() * residual * row_bound * units / self.priors.total * unit;
+        let first = self.first_rate(settings, square);
+        let of = |(block, scale): (&'_ BlockTransform, f64)| {
+            // The mean of the eigenvalues of a block's second moments, as its lengths say.
+            let eigenvalue = Self::target(block) / block.size() as f64;
+            let stds = descent::curvatures(self.priors()).into_iter().map(|curvature| {
+                let rates = (0..settings.steps).map(|step| Self::rate(first, step, settings.steps));
+                noise * scale * weight_noise::of_last(curvature * eigenvalue, rates, MOMENTUM)
+            });
+            stds.collect()
+        };
+        let blocks = self.blocks.iter().zip(self.scales());
+        WeightNoise(Kind::Blocks(blocks.map(|(block, scale)| (block, of((block, scale)))).collect()))
+    }
+
+    /// Whether a column whose values are mostly 0, and never below, is too rare to be told from the noise.
+    pub fn is_too_rare(&self, column: usize) -> bool {
+        self.blocks.iter().find_map(|block| block.is_too_rare(column)).unwrap_or(false)
+    }
+
+    /// Released mean of a column.
+    pub fn mean_of(&self, column: usize) -> Option<f64> {
+        self.blocks.iter().find_map(|block| block.mean_of(column))
+    }
+
+    fn rate(first: f64, step: u64, steps: u64) -> f64 {
+        let turn = std::f64::consts::PI * step as f64 / steps as f64;
+        first * 0.5 * (1.0 + libm::cos(turn))
     }
 
     /// The rate of the first step: more where there is less noise, and none that could diverge.

@@ -11,6 +11,7 @@ use crate::scales::{FeatureFacts, Scales};
 use crate::settings::{Objective, Settings, Streams};
 use crate::solver::Prepared;
 use crate::spread::Spread;
+use crate::weight_noise::{self, Kind, WeightNoise};
 
 /// Largest share of a step that the next one repeats.
 const MOST_MOMENTUM: f64 = 0.9;
@@ -199,6 +200,81 @@ pub(crate) fn logits(priors: &[f64]) -> Vec<f64> {
     }
 }
 
+/// How a run goes: from what was released first and public numbers.
+struct Course {
+    loss: Loss,
+    /// Bound on the residuals of a record.
+    residual: f64,
+    /// Weight of all records in the loss.
+    total: f64,
+    pace: Pace,
+}
+
+impl Course {
+    fn of(prepared: &Prepared, width: usize, facts: FeatureFacts, settings: &Settings) -> Self {
+        // The noise of the whole run's mean gradient in one direction.
+        let noise = |residual: f64, total: f64| {
+            noise_of_step(&prepared.scales, residual, settings) / (settings.steps as f64).sqrt() / total
+        };
+        match prepared.spread {
+            None => {
+                let (shares, weights, total) = weighing(settings.objective, &prepared.priors, prepared.total);
+                // A softmax's residuals have a norm of at most √2; weights are at most 1.
+                let residual = if shares.len() == 2 { RESIDUAL_BOUND } else { std::f64::consts::SQRT_2 };
+                let pace = Pace::of(noise(residual, total), total, width, &shares, facts);
+                Self { loss: Loss::Classes { offsets: logits(&shares), weights }, residual, total, pace }
+            }
+            Some(spread) => {
+                let total = prepared.total;
+                let bound = Spread::bound(noise(1.0, total) * (width as f64).sqrt());
+                let pace = Pace::of_number(noise(bound, total), total, width, facts);
+                Self { loss: Loss::Number { spread, bound }, residual: bound, total, pace }
+            }
+        }
+    }
+}
+
+/// Standard deviation of the noise of a step's sum of gradients, each of at most this residual.
+fn noise_of_step(scales: &Scales, residual: f64, settings: &Settings) -> f64 {
+    settings.gradients.get() * (residual * scales.row_bound) * settings.records_per_unit as f64
+}
+
+/// What the prior on a weight adds to its curvature. The prior is on what a feature contributes where it
+/// is fully there, whatever its frequency.
+fn shrink(column: usize, scales: &Scales, ridge: f64, facts: FeatureFacts) -> f64 {
+    let factor = scales.factors[column] * facts.constant.1;
+    if column == facts.constant.0 { 0.0 } else { ridge * factor * factor }
+}
+
+/// The curvature of the loss in each output, in a direction of mean square 1.
+pub(crate) fn curvatures(priors: &[f64]) -> Vec<f64> {
+    match priors {
+        [] => vec![1.0],
+        [_, positive] => vec![RESIDUAL * positive * (1.0 - positive)],
+        _ => priors.iter().map(|prior| RESIDUAL * prior * (1.0 - prior)).collect(),
+    }
+}
+
+/// The noise of the weights of a model that was trained so.
+pub(crate) fn weight_noise(prepared: &Prepared, facts: FeatureFacts, settings: &Settings) -> WeightNoise<'static> {
+    let Prepared { priors, spread, scales, .. } = prepared;
+    let width = scales.factors.len();
+    let Course { residual, total, pace, .. } = Course::of(prepared, width, facts, settings);
+    let noise = noise_of_step(scales, residual, settings) / total * spread.map_or(1.0, |spread| spread.deviation);
+    let (shares, ..) = weighing(settings.objective, priors, total);
+    let of = |curvature: f64| {
+        let of_column = |column: usize| {
+            let factor = scales.factors[column];
+            let curvature = curvature * scales.mean_squares[column].max(0.0) * factor * factor;
+            let shrink = shrink(column, scales, pace.ridge, facts);
+            let paces = [pace.rate, pace.momentum];
+            noise * factor * weight_noise::of_averaged(curvature, shrink, paces, settings.steps)
+        };
+        (0..width).map(of_column).collect()
+    };
+    WeightNoise(Kind::Weights(curvatures(&shares).into_iter().map(of).collect()))
+}
+
 pub(crate) fn descend<E: From<LinearError>>(
     rows: &impl RowSource,
     prepared: &Prepared,
@@ -210,28 +286,10 @@ pub(crate) fn descend<E: From<LinearError>>(
 ) -> Result<Linear, E> {
     let Prepared { priors, spread, scales, .. } = prepared;
     let width = rows.width();
-    let std =
-        |residual: f64| settings.gradients.get() * (residual * scales.row_bound) * settings.records_per_unit as f64;
-    // The noise of the whole run's mean gradient in one direction.
-    let noise = |residual: f64, total: f64| std(residual) / (settings.steps as f64).sqrt() / total;
-    let (loss, residual, total, pace) = match *spread {
-        None => {
-            let (shares, weights, total) = weighing(settings.objective, priors, prepared.total);
-            // A softmax's residuals have a norm of at most √2; weights are at most 1.
-            let residual = if priors.len() == 2 { RESIDUAL_BOUND } else { std::f64::consts::SQRT_2 };
-            let pace = Pace::of(noise(residual, total), total, width, &shares, facts);
-            (Loss::Classes { offsets: logits(&shares), weights }, residual, total, pace)
-        }
-        Some(spread) => {
-            let total = prepared.total;
-            let bound = Spread::bound(noise(1.0, total) * (width as f64).sqrt());
-            let pace = Pace::of_number(noise(bound, total), total, width, facts);
-            (Loss::Number { spread, bound }, bound, total, pace)
-        }
-    };
+    let Course { loss, residual, total, pace } = Course::of(prepared, width, facts, settings);
     let bound = residual * scales.row_bound;
     let grid = Grid::for_values(bound, rows.len());
-    let std = std(residual);
+    let std = noise_of_step(scales, residual, settings);
     let descent = Descent { width, scales, loss, grid };
     let Pace { rate, momentum, ridge } = pace;
 
@@ -248,8 +306,7 @@ pub(crate) fn descend<E: From<LinearError>>(
             .map(|i| {
                 // The prior is on what a feature contributes where it is fully there, whatever its
                 // frequency.
-                let factor = scales.factors[i % width] * facts.constant.1;
-                let shrink = if i % width == facts.constant.0 { 0.0 } else { ridge * factor * factor };
+                let shrink = shrink(i % width, scales, ridge, facts);
                 // Where the ridge alone would overshoot, it ends at 0.
                 (ahead[i] - rate * gradient[i] / total) / (1.0 + rate * shrink)
             })
@@ -371,7 +428,7 @@ mod tests {
     /// the weights, its row and its target.
     #[test]
     fn a_number_adds_its_bound_at_most() {
-        let scales = Scales { factors: vec![3.0, 1e4, 1.0], row_bound: 1.5 };
+        let scales = Scales { factors: vec![3.0, 1e4, 1.0], row_bound: 1.5, mean_squares: vec![1.0; 3], least: 0.0 };
         let (spread, bound) = (Spread { mean: 0.2, deviation: 0.01 }, 1.7);
         let most = bound * scales.row_bound;
         let grid = Grid::for_values(most, 1_000);

@@ -18,6 +18,7 @@ mod search;
 mod settings;
 mod solver;
 mod spread;
+mod weight_noise;
 
 /// The version whose ledgers, budgets and noise multipliers this crate takes.
 pub use dp_accounting;
@@ -47,6 +48,7 @@ pub use search::Trial;
 pub use settings::{Objective, Settings, Streams};
 pub use solver::{Prepared, Priors, class_priors, number_priors, prepare, steps_for, train};
 pub use spread::Spread;
+pub use weight_noise::WeightNoise;
 
 /// A page of the book, whose examples are tests of this crate.
 #[cfg(doctest)]

@@ -19,6 +19,10 @@ pub struct Scales {
     pub factors: Vec<f64>,
     /// Rows are shortened to this length: the root of the mean square length.
     pub row_bound: f64,
+    /// Released mean squares of the features.
+    pub mean_squares: Vec<f64>,
+    /// What is not above this cannot be told from nothing.
+    pub least: f64,
 }
 
 /// Public facts about the features.
@@ -69,18 +73,18 @@ impl Scales {
         )?;
         let std = noise_multiplier.get() * facts.squares * records_per_unit;
         let released = grid.release(sum, std, rng);
-        let noise = std / total;
+        let least = LEAST * std / total;
+        let mut mean_squares: Vec<f64> = released.iter().map(|sum| sum / total).collect();
+        mean_squares[constant] = value * value;
         let mut expected = 0.0;
-        let factors = released
+        let factors = mean_squares
             .iter()
-            .enumerate()
-            .map(|(column, sum)| {
-                let mean = if column == constant { value * value } else { sum / total };
-                let at_least = mean.max(LEAST * noise).max(f64::MIN_POSITIVE);
+            .map(|mean| {
+                let at_least = mean.max(least).max(f64::MIN_POSITIVE);
                 expected += mean.max(0.0) / at_least;
                 at_least.sqrt().recip()
             })
             .collect();
-        Ok(Self { factors, row_bound: expected.max(1.0).sqrt() })
+        Ok(Self { factors, row_bound: expected.max(1.0).sqrt(), mean_squares, least })
     }
 }

@@ -34,6 +34,7 @@ use crate::rows::RowSource;
 use crate::scales::{FeatureFacts, Scales};
 use crate::settings::{Settings, Streams};
 use crate::spread::Spread;
+use crate::weight_noise::WeightNoise;
 
 /// What is known of the label before its first gradient, and the weight of all records.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +131,18 @@ pub struct Prepared {
     pub total: f64,
     /// Factors of the features, and the length of a row.
     pub scales: Scales,
+}
+
+impl Prepared {
+    /// How much noise the weights of a model have that was [trained](train) on this.
+    pub fn weight_noise(&self, facts: FeatureFacts, settings: &Settings) -> WeightNoise<'static> {
+        descent::weight_noise(self, facts, settings)
+    }
+
+    /// Whether a feature that is mostly 0 is too rare to be told from the noise.
+    pub fn is_too_rare(&self, column: usize) -> bool {
+        self.scales.mean_squares[column] <= self.scales.least
+    }
 }
 
 /// Releases class counts, or without classes the moments of a number, and mean squares.

@@ -138,3 +138,35 @@ def test_refusals_name_the_parameter(parameters, message):
         FairDPRegressor(**{**DECLARED, "groups": None, **parameters}).fit(X, y)
     with pytest.raises(ValueError, match="expected numbers"):
         FairDPRegressor().fit(X, np.where(y > 900, "high", "low"))
+
+
+def test_the_mean_error_of_a_group_is_taken_off():
+    X, y, part = rents(9000)
+    plain, fair = (
+        FairDPRegressor(epsilon=8.0, random_state=3, fairness=fairness, **DECLARED).fit(X, y, sensitive_features=part)
+        for fairness in ("none", "mean-error")
+    )
+    new, truth, places = rents(4000, seed=6)
+    west = places == "west"
+    before = np.mean((plain.predict(new) - truth)[west])
+    after = np.mean((fair.predict(new, sensitive_features=places) - truth)[west])
+    assert before < -40 and abs(after) < 25
+    assert fair.score(new, truth, sensitive_features=places) > plain.score(new, truth)
+    corrections = fair.fairness_["numbers"]["corrections"]["groups"]
+    assert [entry["subtracted"] for entry in corrections][1] < -40
+    with pytest.raises(ValueError, match="decisions depend on"):
+        fair.predict(new)
+    with pytest.raises(ValueError, match="needs sensitive_features in fit"):
+        FairDPRegressor(fairness="mean-error", **DECLARED).fit(X, y)
+    with pytest.raises(ValueError, match="expected one of none, mean-error"):
+        FairDPRegressor(fairness="equalized-odds", **DECLARED).fit(X, y, sensitive_features=part)
+
+
+def test_onnx_runtime_predicts_the_same_numbers():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, y, part = rents()
+    model = FairDPRegressor(epsilon=2.0, random_state=3, **DECLARED).fit(X, y, sensitive_features=part)
+    session = onnxruntime.InferenceSession(model.release_["model.onnx"])
+    feeds = {"size": X[["size"]].to_numpy(np.float32), "kind": X[["kind"]].to_numpy(object)}
+    (found,) = session.run(["prediction"], feeds)
+    assert np.abs(found[:, 0] - model.predict(X)).max() < 1e-6 * 2000

@@ -61,7 +61,7 @@ impl Layer {
         self
     }
 
-    fn n_inputs(&self) -> usize {
+    pub(crate) fn n_inputs(&self) -> usize {
         self.weights.len() / self.biases.len()
     }
 }
@@ -83,6 +83,9 @@ pub(crate) struct Pipeline {
     /// Added to the log-probability of each class before the largest is answered: `[classes]`,
     /// or `[groups][classes]`.
     pub(crate) offsets: Vec<Vec<f64>>,
+    /// Taken off a predicted number, one for each group: its released mean error, with `fairness = "mean-error"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) subtracted: Vec<f64>,
 }
 
 pub(crate) const PIPELINE_VERSION: u32 = 1;
@@ -100,6 +103,7 @@ impl Pipeline {
             decision,
             fairness: Mode::None,
             offsets: vec![offsets],
+            subtracted: Vec::new(),
         }
     }
 
@@ -159,6 +163,15 @@ impl FittedModel {
         let by_group = pipeline.offsets.len() == n_groups || pipeline.offsets.len() == 1;
         if !by_group || pipeline.offsets.iter().any(|offsets| offsets.len() != n_classes) {
             return Err(FairdpError::file(path, "offsets: expected one per class, once or for every group"));
+        }
+        let subtracted = &pipeline.subtracted;
+        if !subtracted.is_empty() && (n_classes > 0 || subtracted.len() != n_groups)
+            || !subtracted.iter().all(|number| number.is_finite())
+        {
+            return Err(FairdpError::file(
+                path,
+                "subtracted: expected a number for every group, of a predicted number",
+            ));
         }
         if pipeline.priors.len() != n_classes {
             let problem =
@@ -238,6 +251,11 @@ impl FittedModel {
         }
     }
 
+    /// Takes this off the numbers that it predicts, by group; nothing where there is none.
+    pub(crate) fn subtract(&mut self, subtracted: Vec<f64>) {
+        self.pipeline.subtracted = subtracted;
+    }
+
     /// The encoding of its features.
     pub fn encoding(&self) -> &Encoding {
         &self.encoding
@@ -261,15 +279,24 @@ impl FittedModel {
 
     /// Whether decisions depend on the group.
     pub fn needs_groups(&self) -> bool {
-        self.pipeline.offsets.len() > 1
+        self.pipeline.offsets.len() > 1 || !self.pipeline.subtracted.is_empty()
     }
 
     /// The number that is predicted for a row's features: the additive model's sum, set to the nearer end
-    /// of the declared range where it is beyond it.
-    pub(crate) fn predicted_number(&self, features: impl Iterator<Item = (usize, f32)>, range: &NumberLabel) -> f64 {
+    /// of the declared range where it is beyond it; then less what is taken off its group's.
+    pub(crate) fn predicted_number(
+        &self,
+        features: impl Iterator<Item = (usize, f32)>,
+        group: usize,
+        range: &NumberLabel,
+    ) -> f64 {
         let layer = &self.layers[0];
         let sum: f64 = features.map(|(j, value)| f64::from(layer.weights[j]) * f64::from(value)).sum();
-        (sum + f64::from(layer.biases[0])).clamp(range.low, range.high)
+        let number = (sum + f64::from(layer.biases[0])).clamp(range.low, range.high);
+        match self.pipeline.subtracted.get(group) {
+            Some(subtracted) => (number - subtracted).clamp(range.low, range.high),
+            None => number,
+        }
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "an iterator is handed over, and gone through once per output")]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::fairness::{CONFIDENCE, at, listed};
+use crate::mean_errors::MeanErrorCorrections;
 
 /// A model's numbers for some records, in units of the label.
 #[derive(Debug, Clone, Default)]
@@ -160,6 +161,10 @@ pub struct NumberReport {
     /// Groups of too few records for figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub too_few: Vec<Group>,
+    /// What was taken off predictions by group, with `fairness = "mean-error"`; all other figures are those of
+    /// predictions with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrections: Option<MeanErrorCorrections>,
 }
 
 impl NumberReport {
@@ -178,7 +183,13 @@ impl NumberReport {
             mean_error_difference: has_groups.then(|| in_units(found.mean_error_difference)),
             mean_error_difference_without_unknown: found.known_difference.map(in_units),
             too_few: at(&found.unknown, groups),
+            corrections: None,
         })
+    }
+
+    /// Sentences on what was taken off predictions, and its price.
+    pub fn remarks(&self) -> Vec<String> {
+        self.corrections.as_ref().map_or_else(Vec::new, |corrections| corrections.remarks(&self.overall))
     }
 
     /// A sentence on the groups that may be served worst; `None` without groups.
@@ -219,7 +230,7 @@ pub fn figure_in_words(figure: NoisyNumber) -> String {
 }
 
 /// A number with three digits beyond the point, and fewer of large ones.
-fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 10_000.0 => 0,
         size if size >= 100.0 => 1,

@@ -6,6 +6,7 @@ use std::path::Path;
 use fair_decisions::{Aim, Mode};
 
 use crate::account::Account;
+use crate::curves::{CURVES, Curves};
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::group_scores::GroupScores;
@@ -120,6 +121,10 @@ fn derived(release: &BTreeMap<String, Vec<u8>>, aim: &Aim) -> Result<(ReleaseFil
     statement.derived_from = Some(Derivation { fitted, from: sha256(bytes), mode, max_loss, max_gap, one_threshold });
     statement.files = BTreeMap::new();
     let mut files = ReleaseFiles::default();
-    files.add_model(&model, weights, Some(&scores), &statement, &fairness)?;
+    let curves = match release.get(CURVES) {
+        Some(bytes) => Curves::from_json(bytes)?,
+        None => Curves::of(&model, None, None),
+    };
+    files.add_model(&model, weights, &curves, Some(&scores), &statement, &fairness)?;
     Ok((files, statement))
 }

@@ -34,6 +34,9 @@ pub struct Predicted {
     /// The same in words, a line each, without declared missing values;
     /// empty if the model knows all that is in the table.
     pub remarks: Vec<String>,
+    /// With reasons: columns with values that were too rare to be learnt, which add 0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub too_rare: Vec<String>,
 }
 
 /// What is asked of a prediction besides its answers.
@@ -173,7 +176,8 @@ fn predict_by(
     }
     written?;
     let (table, remarks) = (predictor.counts().clone(), predictor.remarks());
-    Ok(Predicted { rows: table.rows, answered: table.rows - table.dropped, table, remarks })
+    let too_rare = if options.reasons > 0 { model.too_rare() } else { Vec::new() };
+    Ok(Predicted { rows: table.rows, answered: table.rows - table.dropped, table, remarks, too_rare })
 }
 
 /// What a model says of a row.

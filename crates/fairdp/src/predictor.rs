@@ -77,7 +77,7 @@ impl<'a> Predictor<'a> {
             return Err(FairdpError::invalid("model", "of classes", "one that predicts a number"));
         };
         let found = self.read()?;
-        Ok(found.map(|_| self.model.predicted_number(self.features.iter().copied().enumerate(), range)))
+        Ok(found.map(|group| self.model.predicted_number(self.features.iter().copied().enumerate(), group, range)))
     }
 
     /// Reads the next row and fills its features; returns its group.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::card;
+use crate::curves::{CURVES, Curves};
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::model::{FittedModel, PIPELINE, WEIGHTS};
@@ -55,6 +56,7 @@ impl ReleaseFiles {
         &mut self,
         model: &FittedModel,
         weights: Vec<u8>,
+        curves: &Curves,
         scores: Option<&ScoresFile>,
         statement: &ReleaseStatement,
         fairness: &FairnessReport,
@@ -66,7 +68,8 @@ impl ReleaseFiles {
         if let Some(scores) = scores {
             self.add(SCORES, scores.to_json()?);
         }
-        self.add("card.html", card::html(model, statement, fairness));
+        self.add(CURVES, json(curves)?);
+        self.add("card.html", card::html(model, curves, statement, fairness));
         Ok(())
     }
 

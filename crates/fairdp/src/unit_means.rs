@@ -27,7 +27,7 @@ pub(crate) struct MeanRecord {
     /// Its rows: those that fit, and for a record of one class those of the class.
     pub(crate) rows: Vec<usize>,
     pub(crate) label: u32,
-    /// The number of the last row; 0 where classes are predicted.
+    /// The number that its rows' numbers make; 0 where classes are predicted.
     pub(crate) target: f32,
     pub(crate) weight: f32,
 }
@@ -93,7 +93,7 @@ impl UnitMeans {
             self.unit(index).iter().map(|&row| row as usize).filter(|&row| !table.is_blank(row)).collect();
         let n = rows.len();
         let label = match self.target {
-            UnitTarget::Last => rows.last().map(|&row| table.label(row)),
+            UnitTarget::Last | UnitTarget::Mean => rows.last().map(|&row| table.label(row)),
             UnitTarget::Maximum => rows.iter().map(|&row| table.label(row)).max(),
             UnitTarget::EachClass => {
                 let class = (index % self.n_classes) as u32;
@@ -102,8 +102,18 @@ impl UnitMeans {
             }
         };
         let share = rows.iter().map(|&row| f64::from(table.weight(row))).sum::<f64>() / n.max(1) as f64;
-        let target = rows.last().map_or(0.0, |&row| table.target(row));
-        MeanRecord { rows, label: label.unwrap_or_default(), target, weight: rounded_down(share) }
+        let numbers = rows.iter().map(|&row| table.target(row));
+        let target = match self.target {
+            UnitTarget::Maximum => numbers.reduce(f32::max),
+            UnitTarget::Mean => Some((numbers.map(f64::from).sum::<f64>() / n.max(1) as f64) as f32),
+            UnitTarget::Last | UnitTarget::EachClass => rows.last().map(|&row| table.target(row)),
+        };
+        MeanRecord {
+            rows,
+            label: label.unwrap_or_default(),
+            target: target.unwrap_or_default(),
+            weight: rounded_down(share),
+        }
     }
 
     /// The group of a record: of its last row.

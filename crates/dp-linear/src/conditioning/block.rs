@@ -21,6 +21,8 @@ use crate::settings::Streams;
 pub const MOST_WHITENED: usize = 2_048;
 /// Taken from every norm for its rounding in single precision.
 const MARGIN: f64 = 1.0 / (1_u64 << 20) as f64;
+/// A column's mean is known from this many standard deviations of its noise on.
+const LEAST_MEAN: f64 = 2.0;
 /// A released mean may be longer than any row; a radius is no smaller than this all the same.
 const LEAST_RADIUS: f64 = 0.05;
 
@@ -61,6 +63,8 @@ pub(crate) struct BlockTransform {
     factor: Factor,
     /// The largest square of a length that counts in the mean of them.
     longest: f64,
+    /// A mean that is not above this cannot be told from 0.
+    least_mean: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -103,6 +107,7 @@ impl BlockTransform {
             radius: 1.0,
             factor: Factor::Diagonal(Vec::new()),
             longest: 0.0,
+            least_mean: LEAST_MEAN * noise.mean.get() * noise.records_per_unit / total,
         };
         let grid = Grid::for_products(rows.len())?;
         let unit = grid.per_unit();
@@ -262,6 +267,33 @@ impl BlockTransform {
         });
         done.collect::<Result<()>>()?;
         Ok(out)
+    }
+
+    /// The norm of the change of whitened weights that `Σ c w` is for, with weights `w` on the table's
+    /// columns and factors `c`: where whitened weights have independent noise of 1, that is its noise.
+    pub(crate) fn whitened_norm(&self, terms: &[(usize, f64)]) -> f64 {
+        let mut factors = vec![0.0; self.size()];
+        for &(column, factor) in terms {
+            if let Some(out) = factors.get_mut(self.places[column] as usize) {
+                *out += factor / (self.radius * self.norm);
+            }
+        }
+        let whitened = match &self.factor {
+            Factor::Whole { whitening, .. } => whitening.inverse.times(&factors),
+            Factor::Diagonal(diagonal) => factors.iter().zip(diagonal).map(|(a, b)| a * b).collect(),
+        };
+        whitened.iter().map(|value| value * value).sum::<f64>().sqrt()
+    }
+
+    /// Whether a column whose values are mostly 0, and never below, has a mean that cannot be told from
+    /// the noise; `None` of a column that is not in this block.
+    pub(crate) fn is_too_rare(&self, column: usize) -> Option<bool> {
+        self.mean.get(self.places[column] as usize).map(|mean| *mean <= self.least_mean)
+    }
+
+    /// Released mean of a column, in units of the table; `None` of a column that is not in this block.
+    pub(crate) fn mean_of(&self, column: usize) -> Option<f64> {
+        self.mean.get(self.places[column] as usize).map(|mean| mean * self.norm)
     }
 
     /// Adds the weights on the table's columns that weights on whitened ones stand for, and returns

@@ -60,7 +60,6 @@ impl Lower {
     }
 
     /// `L x`.
-    #[cfg(test)]
     pub(super) fn times(&self, x: &[f64]) -> Vec<f64> {
         self.values.chunks_exact(self.size).enumerate().map(|(i, row)| dot(&row[..=i], &x[..=i])).collect()
     }

@@ -61,9 +61,9 @@ class Answers:
         number = self._schema["label"].get("number")
         return None if number is None else (float(number["low"]), float(number["high"]))
 
-    def numbers(self, columns: Sequence[tuple[str, Any]], *, stacklevel: int) -> np.ndarray:
+    def numbers(self, columns: Sequence[tuple[str, Any]], sensitive_features: Any, *, stacklevel: int) -> np.ndarray:
         """The number of each record. Warns of values that the model does not know."""
-        numbers, remarks = self._model.numbers(self._table(columns, None, for_decisions=False))
+        numbers, remarks = self._model.numbers(self._table(columns, sensitive_features, for_decisions=True))
         for remark in remarks:
             warnings.warn(remark, UnmatchedValuesWarning, stacklevel=stacklevel + 1)
         return numbers

@@ -22,6 +22,7 @@ _CHOICES = {
     "unit_rows": ("first", "mean"),
 }
 _TARGETS = ("last", "maximum", "each-class")
+_NUMBER_TARGETS = ("last", "maximum", "mean")
 _NUMBER_KEYS = ("decimal", "thousands", "unit")
 _DATE_FORMATS = ("iso", "day-first", "month-first", "epoch-seconds", "epoch-milliseconds")
 _PARTS = ("year", "month", "weekday")
@@ -64,7 +65,6 @@ _OF_CLASSES: dict[str, Any] = {
     "hidden": None,
     "method_options": None,
     "fairness_options": None,
-    "unit_target": None,
 }
 
 
@@ -95,10 +95,12 @@ def check(parameters: Mapping[str, Any]) -> None:
         _whole("n_jobs", given["n_jobs"], -1024, 1024)
         if given["n_jobs"] == 0:
             raise ValueError("n_jobs = 0: expected a number of threads, or -1 for all cores")
-    for name, choices in _CHOICES.items():
+    of_numbers = {"fairness": ("none", "mean-error")} if "label_bounds" in parameters else {}
+    for name, choices in {**_CHOICES, **of_numbers}.items():
         if not isinstance(given[name], str) or given[name] not in choices:
             raise ValueError(f"{name} = {shown(given[name])}: expected one of {', '.join(choices)}")
-    _check_units(given["unit_rows"], given["unit_target"], given["max_records_per_unit"])
+    targets = _NUMBER_TARGETS if "label_bounds" in parameters else _TARGETS
+    _check_units(given["unit_rows"], given["unit_target"], given["max_records_per_unit"], targets)
     if isinstance(given["classes"], (str, bytes)) or not isinstance(given["classes"], (Iterable, type(None))):
         raise TypeError(f"classes = {shown(given['classes'])}: expected a list of classes")
     if given["hidden"] is not None:
@@ -137,9 +139,9 @@ def check(parameters: Mapping[str, Any]) -> None:
             _real(f"fairness_options[{name!r}]", value, "a number from 0 to 1", lambda value: 0 <= value <= 1)
 
 
-def _check_units(rows: str, target: Any, most: Any) -> None:
-    if target is not None and (rows != "mean" or target not in _TARGETS):
-        expected = f"one of {', '.join(_TARGETS)}, with unit_rows = 'mean'"
+def _check_units(rows: str, target: Any, most: Any, targets: tuple[str, ...]) -> None:
+    if target is not None and (rows != "mean" or target not in targets):
+        expected = f"one of {', '.join(targets)}, with unit_rows = 'mean'"
         raise ValueError(f"unit_target = {shown(target)}: expected {expected}")
     if rows == "mean" and most is not None:
         raise ValueError(f"max_records_per_unit = {shown(most)}: not with unit_rows = 'mean', which uses all rows of a unit")

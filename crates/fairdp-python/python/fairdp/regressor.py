@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from fairdp._answers import Answers
@@ -35,8 +36,12 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         Noise grows with it.
     method
         ``"auto"`` or ``"conditioned"``.
-    unit_rows
-        As of the classifier; the number of a mean is that of the unit's last row.
+    fairness
+        ``"none"``, or ``"mean-error"``: the released mean error of each group is taken off its predictions, at
+        no further ε. Where that moved anything, :meth:`predict` needs ``sensitive_features``.
+    unit_rows, unit_target
+        As of the classifier. The number of a mean is that of the unit's last row (``"last"``), the largest
+        (``"maximum"``), or the mean of its rows' (``"mean"``).
     epsilon, delta, bounds, categories, vectors, formats, parts, missing, groups, bands, bins, test_fraction,
     max_records_per_unit, max_weight, ledger, total_epsilon, n_jobs, random_state
         As of the classifier.
@@ -81,9 +86,11 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         bands: Mapping[str, Sequence[float]] | None = None,
         bins: int | None = None,
         method: Literal["auto", "conditioned"] = "auto",
+        fairness: Literal["none", "mean-error"] = "none",
         test_fraction: float = 0.2,
         max_records_per_unit: int | None = None,
         unit_rows: Literal["first", "mean"] = "first",
+        unit_target: Literal["last", "maximum", "mean"] | None = None,
         max_weight: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         total_epsilon: float | None = None,
@@ -103,20 +110,28 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.bands = bands
         self.bins = bins
         self.method = method
+        self.fairness = fairness
         self.test_fraction = test_fraction
         self.max_records_per_unit = max_records_per_unit
         self.unit_rows = unit_rows
+        self.unit_target = unit_target
         self.max_weight = max_weight
         self.ledger = ledger
         self.total_epsilon = total_epsilon
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The number of each record, within ``label_bounds_``."""
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """The number of each record, within ``label_bounds_``. ``sensitive_features`` are needed where
+        ``fairness`` moved predictions, and not used otherwise."""
         check_is_fitted(self)
         with python_names():
-            return Answers(self.release_, self._sensitive).numbers(self._columns(X), stacklevel=2)
+            return Answers(self.release_, self._sensitive).numbers(self._columns(X), sensitive_features, stacklevel=2)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """R² of the predictions."""
+        found = self.predict(X, sensitive_features=sensitive_features)
+        return float(r2_score(y, found, sample_weight=sample_weight))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FairDPRegressor:
@@ -133,6 +148,8 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return model
 
     def _target(self, y: np.ndarray, sensitive_features: Any) -> tuple[np.ndarray, tuple[float, float]]:
+        if self.fairness != "none" and sensitive_features is None:
+            raise ValueError(f"fairness = {self.fairness!r} needs sensitive_features in fit")
         if y is None:
             raise ValueError("FairDPRegressor requires y to be passed, but the target y is None")
         try:
@@ -163,6 +180,9 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _end_fit(self, target: tuple[np.ndarray, tuple[float, float]]) -> None:
         self.label_bounds_ = target[1]
+
+    def _fairness(self) -> str:
+        return self.fairness
 
     def _own_sections(self) -> list[str]:
         return [section("[method]", {"name": self.method})]

@@ -66,7 +66,7 @@ class Release:
         ``sensitive_features`` are needed where decisions depend on the group.
         """
         if self._answers.range is not None:
-            return self._answers.numbers(_named(X), stacklevel=2)
+            return self._answers.numbers(_named(X), sensitive_features, stacklevel=2)
         found, _ = self._answers.of(_named(X), sensitive_features, for_decisions=True, stacklevel=2)
         answers: np.ndarray = np.array(self.classes, dtype=object)[found]
         return answers

@@ -1,154 +1,181 @@
-//! What each column does, drawn from the released weights: all on one scale, with a line at 0.
+//! What each column does, drawn from the release: all on one scale, with a line at 0 and the noise as a band.
 
 use std::fmt::Write as _;
 
-use dp_table::{BlockKind, FeatureBlock, Level};
-
 use super::escaped;
+use crate::curves::{Curve, CurvePlace, CurvePoint, Curves};
 use crate::model::FittedModel;
 
 const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 120.0;
 /// Bars of a category that are drawn.
 const BARS: usize = 12;
+/// Half of a band, in standard deviations of the noise: of 95 of 100 points the noise is within it.
+const BAND: f64 = 1.96;
+/// Names of values that are listed.
+const NAMED: usize = 8;
 
-pub(super) fn curves(page: &mut String, model: &FittedModel) {
-    let encoding = model.encoding();
-    let classes = model.classes();
-    let [layer] = model.layers() else {
+pub(super) fn curves(page: &mut String, model: &FittedModel, curves: &Curves) {
+    if model.layers().len() != 1 {
         page.push_str("<p>A network has no curve of one column: what a column does depends on the others.</p>\n");
         return;
+    }
+    let of_what = match (model.number(), model.classes().len()) {
+        (Some(range), _) => {
+            let unit = range.format.unit.as_ref().map_or(String::new(), |unit| format!(", in {}", escaped(unit)));
+            format!("the predicted number{unit}")
+        }
+        (None, 2) => "the log-odds".to_owned(),
+        _ => "a class's score, of which only differences matter".to_owned(),
     };
-    let n_outputs = layer.biases.len();
-    let of_what = match n_outputs {
-        _ if model.number().is_some() => "the predicted number",
-        1 => "the log-odds",
-        _ => "a class's score, of which only differences matter",
+    let is_known = curves.curves.iter().any(|curve| curve.is_within_noise.is_some());
+    let bands = if is_known {
+        " The band, or the grey line of a bar, is the noise: about 95 of 100 of its values are as small. It does not say \
+         what other records would change."
+    } else {
+        ""
     };
     let _ = writeln!(
         page,
-        "<h2>What each column does</h2>\n<p>Change of {of_what}, all on one scale; the line is at 0.</p>\n<div class=\"curves\">"
+        "<h2>What each column does</h2>\n<p>Change of {of_what}, all on one scale, the most important first; the line is at \
+         0.{bands}</p>\n<div class=\"curves\">"
     );
-    let scale = f64::from(encoding.scale());
-    let effects = |block: &FeatureBlock, weights: &[f32]| -> Vec<f64> {
-        weights[block.features.clone()].iter().map(|&weight| f64::from(weight) * scale).collect()
-    };
-    let rows = || layer.weights.chunks_exact(encoding.width());
-    let blocks = || encoding.blocks().iter().filter(|block| block.kind != BlockKind::Constant);
-    let largest = rows()
-        .flat_map(|weights| blocks().flat_map(move |block| reach(block, &effects(block, weights))))
-        .fold(1e-9, |largest: f64, effect| largest.max(effect.abs()));
-    for block in blocks() {
-        for (output, weights) in rows().enumerate() {
-            let effect = effects(block, weights);
-            let (drawing, note) = drawing(block, &effect, largest);
-            let of = if n_outputs == 1 { String::new() } else { format!(" → {}", escaped(&classes[output])) };
-            let name = escaped(&block.column);
-            let _ = writeln!(page, "<figure><figcaption><b>{name}</b>{of}{note}</figcaption>{drawing}</figure>");
-        }
+    let is_flat = |curve: &&Curve| curve.is_within_noise == Some(true);
+    let largest = curves.curves.iter().filter(|curve| !is_flat(curve)).flat_map(|curve| &curve.points);
+    let largest = largest.map(|point| point.effect.abs()).fold(1e-9, f64::max);
+    for curve in curves.curves.iter().filter(|curve| !is_flat(curve)) {
+        let (drawing, note) = drawing(curve, largest);
+        let of = curve.class.as_ref().map_or(String::new(), |class| format!(" → {}", escaped(class)));
+        let name = escaped(&curve.column);
+        let _ = writeln!(page, "<figure><figcaption><b>{name}</b>{of}{note}</figcaption>{drawing}</figure>");
     }
     page.push_str("</div>\n");
-}
-
-/// Effects that are drawn of a block.
-fn reach(block: &FeatureBlock, effect: &[f64]) -> Vec<f64> {
-    match &block.kind {
-        BlockKind::Number { knots, .. } => points(knots, effect).into_iter().map(|(_, y)| y).collect(),
-        BlockKind::Image { .. } => Vec::new(),
-        _ => effect.to_vec(),
+    let flat: Vec<String> = curves.curves.iter().filter(is_flat).map(named).collect();
+    if !flat.is_empty() {
+        let names = escaped(&flat.join(", "));
+        let _ = writeln!(page, "<p>Flat, since what they add cannot be told from the noise: {names}.</p>");
     }
 }
 
-/// A number's curve.
-fn points(knots: &[f32], effect: &[f64]) -> Vec<(f64, f64)> {
-    let last = (knots.len() - 1) as f64;
-    let point = |(i, &knot): (usize, &f32)| {
-        let hat = if knots.len() > 2 { effect[1 + i] } else { 0.0 };
-        (f64::from(knot), effect[0] * (2.0 * i as f64 / last - 1.0) + hat)
-    };
-    knots.iter().enumerate().map(point).collect()
+fn named(curve: &Curve) -> String {
+    curve.class.as_ref().map_or_else(|| curve.column.clone(), |class| format!("{} → {class}", curve.column))
 }
 
 /// A drawing, and what it does not show.
-fn drawing(block: &FeatureBlock, effect: &[f64], largest: f64) -> (String, String) {
-    match &block.kind {
-        BlockKind::Number { knots, missing } => {
-            let last = (knots.len() - 1) as f64;
-            let of_missing = missing.zip(effect.last()).map(|(position, indicator)| {
-                format!("; missing: {:+.2}", effect[0] * (2.0 * f64::from(position) / last - 1.0) + indicator)
-            });
-            (line(&points(knots, effect), largest), of_missing.unwrap_or_default())
+fn drawing(curve: &Curve, largest: f64) -> (String, String) {
+    let place = |point: &CurvePoint| if let CurvePlace::Number(at) = point.at { Some(at) } else { None };
+    let (line, others): (Vec<&CurvePoint>, Vec<&CurvePoint>) =
+        curve.points.iter().partition(|point| place(point).is_some());
+    let rare: Vec<String> =
+        curve.points.iter().filter(|point| point.is_too_rare).map(|point| point.at.to_string()).collect();
+    let mut note = String::new();
+    if !line.is_empty() {
+        for point in others.iter().filter(|point| !point.is_too_rare) {
+            let _ = write!(note, "; {}: {}", escaped(&point.at.to_string()), effect_in_words(point));
         }
-        BlockKind::Boolean { values: [_, second], missing } => {
-            let mut names = vec![Level::Value(second.clone()).to_string()];
-            names.extend(missing.then(|| Level::Missing.to_string()));
-            (bars(&names, effect, largest), String::new())
-        }
-        BlockKind::Vector { length, missing, .. } => {
-            let mut names: Vec<String> = (0..*length).map(|place| format!("[{place}]")).collect();
-            names.extend(missing.then(|| Level::Missing.to_string()));
-            let note = if names.len() > BARS { format!("; {BARS} of {} numbers", names.len()) } else { String::new() };
-            (bars(&names, effect, largest), note)
-        }
-        BlockKind::Image { length, .. } => {
-            (String::new(), format!(": {length} features of an image, by fixed filters; not drawn"))
-        }
-        BlockKind::Category { values, other, missing } => {
-            let mut names: Vec<String> = values.iter().map(|value| Level::Value(value.clone()).to_string()).collect();
-            names.extend(other.then(|| Level::Other.to_string()));
-            names.extend(missing.then(|| Level::Missing.to_string()));
-            let note = if names.len() > BARS { format!("; {BARS} of {} values", names.len()) } else { String::new() };
-            (bars(&names, effect, largest), note)
-        }
-        BlockKind::Constant => (String::new(), String::new()),
+    } else if others.iter().filter(|point| !point.is_too_rare).count() > BARS {
+        let _ = write!(note, "; the largest {BARS} of {}", others.len());
+    }
+    if !line.is_empty() && !rare.is_empty() {
+        let _ = write!(note, "; straight at {} of {} places, too rare to learn", rare.len(), curve.points.len());
+    } else if !rare.is_empty() {
+        let more = if rare.len() > NAMED { format!(" and {} more", rare.len() - NAMED) } else { String::new() };
+        let names = escaped(&rare[..rare.len().min(NAMED)].join(", "));
+        let _ = write!(note, "; too rare to learn: {names}{more}");
+    }
+    let drawing = if line.is_empty() { bars(&others, largest) } else { drawn_line(curve, &line, largest) };
+    (drawing, note)
+}
+
+fn effect_in_words(point: &CurvePoint) -> String {
+    let noise = point.noise.map_or(String::new(), |noise| format!(" ± {}", small(BAND * noise)));
+    format!("{}{noise}", signed(point.effect))
+}
+
+/// Three digits.
+fn signed(value: f64) -> String {
+    if value < 0.0 { format!("-{}", small(-value)) } else { format!("+{}", small(value)) }
+}
+
+fn small(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
     }
 }
 
-fn line(points: &[(f64, f64)], largest: f64) -> String {
-    let (left, right) = points.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, r), p| (l.min(p.0), r.max(p.0)));
-    let middle = (HEIGHT - 20.0) / 2.0;
-    let at = |y: f64| middle - (middle - 6.0) * y / largest;
-    let path: Vec<String> = points
+fn drawn_line(curve: &Curve, points: &[&CurvePoint], largest: f64) -> String {
+    let x_of = |point: &CurvePoint| if let CurvePlace::Number(at) = point.at { at } else { 0.0 };
+    let (left, right) = points
         .iter()
-        .map(|(x, y)| format!("{:.1},{:.1}", 34.0 + (WIDTH - 44.0) * (x - left) / (right - left).max(1e-9), at(*y)))
-        .collect();
+        .map(|point| x_of(point))
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, r), x| (l.min(x), r.max(x)));
+    let middle = (HEIGHT - 20.0) / 2.0;
+    let at = |point: &CurvePoint, more: f64| {
+        let x = 34.0 + (WIDTH - 44.0) * (x_of(point) - left) / (right - left).max(1e-9);
+        let y = middle - (middle - 6.0) * (point.effect + more) / largest;
+        format!("{x:.1},{:.1}", y.clamp(0.0, 2.0 * middle))
+    };
+    let path = |of: &dyn Fn(&CurvePoint) -> f64, is_back: bool| -> String {
+        let mut places: Vec<String> = points.iter().map(|point| at(point, of(point))).collect();
+        if is_back {
+            places.reverse();
+        }
+        places.join(" ")
+    };
+    let band = if points.iter().all(|point| point.noise.is_some()) {
+        let half = |point: &CurvePoint| BAND * point.noise.unwrap_or_default();
+        format!("<polygon points=\"{} {}\"/>", path(&half, false), path(&|point| -half(point), true))
+    } else {
+        String::new()
+    };
+    let unit = curve.unit.as_ref().map_or(String::new(), |unit| format!(" {}", escaped(unit)));
     format!(
-        "<svg role=\"img\" viewBox=\"0 0 {WIDTH} {HEIGHT}\"><line class=\"zero\" x1=\"34\" x2=\"{:.0}\" y1=\"{middle}\" \
-         y2=\"{middle}\"/><text x=\"0\" y=\"12\">{largest:+.1}</text><text x=\"0\" y=\"{:.0}\">{:+.1}</text>\
+        "<svg role=\"img\" viewBox=\"0 0 {WIDTH} {HEIGHT}\">{band}<line class=\"zero\" x1=\"34\" x2=\"{:.0}\" y1=\"{middle}\" \
+         y2=\"{middle}\"/><text x=\"0\" y=\"12\">{}</text><text x=\"0\" y=\"{:.0}\">{}</text>\
          <polyline points=\"{}\"/><text x=\"34\" y=\"{:.0}\">{}</text><text x=\"{:.0}\" y=\"{:.0}\" \
-         text-anchor=\"end\">{}</text></svg>",
+         text-anchor=\"end\">{}{unit}</text></svg>",
         WIDTH - 10.0,
+        signed(largest),
         2.0 * middle,
-        -largest,
-        path.join(" "),
+        signed(-largest),
+        path(&|_| 0.0, false),
         HEIGHT - 4.0,
+        // Knots are numbers of single precision.
         left as f32,
         WIDTH - 10.0,
         HEIGHT - 4.0,
-        // Knots are numbers of single precision.
         right as f32,
     )
 }
 
-fn bars(names: &[String], effect: &[f64], largest: f64) -> String {
-    let mut order: Vec<usize> = (0..names.len().min(effect.len())).collect();
-    order.sort_by(|&a, &b| effect[b].abs().total_cmp(&effect[a].abs()).then(a.cmp(&b)));
+fn bars(points: &[&CurvePoint], largest: f64) -> String {
+    let mut order: Vec<&CurvePoint> = points.iter().copied().filter(|point| !point.is_too_rare).collect();
+    order.sort_by(|a, b| b.effect.abs().total_cmp(&a.effect.abs()));
     order.truncate(BARS);
     let height = 16.0 * order.len() as f64 + 8.0;
     let mut drawing = format!(
         "<svg role=\"img\" viewBox=\"0 0 {WIDTH} {height}\"><line class=\"zero\" x1=\"195\" x2=\"195\" y1=\"0\" y2=\"{height}\"/>"
     );
-    for (place, &index) in order.iter().enumerate() {
-        let (y, length) = (4.0 + 16.0 * place as f64, 60.0 * effect[index].abs() / largest);
-        let x = if effect[index] < 0.0 { 195.0 - length } else { 195.0 };
-        let name: String = names[index].chars().take(18).collect();
+    for (place, point) in order.iter().enumerate() {
+        let (y, length) = (4.0 + 16.0 * place as f64, 60.0 * point.effect.abs() / largest);
+        let x = if point.effect < 0.0 { 195.0 - length } else { 195.0 };
+        let name: String = point.at.to_string().chars().take(18).collect();
         let _ = write!(
             drawing,
-            "<rect x=\"{x:.1}\" y=\"{y:.0}\" width=\"{length:.1}\" height=\"12\"/><text x=\"0\" y=\"{:.0}\">{} {:+.2}</text>",
+            "<rect x=\"{x:.1}\" y=\"{y:.0}\" width=\"{length:.1}\" height=\"12\"/><text x=\"0\" y=\"{:.0}\">{} {}</text>",
             y + 10.0,
             escaped(&name),
-            effect[index]
+            signed(point.effect)
         );
+        if let Some(noise) = point.noise {
+            let end = 195.0 + 60.0 * point.effect / largest;
+            let half = 60.0 * BAND * noise / largest;
+            let (from, to, y) = ((end - half).max(130.0), (end + half).min(WIDTH), y + 6.0);
+            let _ =
+                write!(drawing, "<line class=\"noise\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{y:.0}\" y2=\"{y:.0}\"/>");
+        }
     }
     drawing.push_str("</svg>");
     drawing

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use self::curves::curves;
 use crate::config::{CardEntry, Decision};
+use crate::curves::Curves;
 use crate::fairness::{FairnessReport, GroupRates, Rate};
 use crate::model::FittedModel;
 use crate::numbers::{NumberFigures, NumberReport, figure_in_words};
@@ -19,7 +20,12 @@ use crate::thresholds::Thresholds;
 const STYLE: &str = include_str!("style.css");
 
 /// The page.
-pub(crate) fn html(model: &FittedModel, statement: &ReleaseStatement, fairness: &FairnessReport) -> String {
+pub(crate) fn html(
+    model: &FittedModel,
+    drawn: &Curves,
+    statement: &ReleaseStatement,
+    fairness: &FairnessReport,
+) -> String {
     let card = statement.card.clone().unwrap_or_default();
     let name = card.name.as_deref().map_or_else(|| "Model card".to_owned(), escaped);
     let mut page = format!(
@@ -37,7 +43,7 @@ pub(crate) fn html(model: &FittedModel, statement: &ReleaseStatement, fairness: 
     }
     prices(&mut page, fairness);
     roc_and_calibration(&mut page, fairness);
-    curves(&mut page, model);
+    curves(&mut page, model, drawn);
     terms(&mut page, model, statement);
     page.push_str("</body></html>\n");
     page
@@ -100,6 +106,9 @@ fn errors(page: &mut String, numbers: &NumberReport) {
         figure_in_words(overall.r2),
         figure_in_words(overall.mean_absolute_error)
     );
+    for remark in numbers.remarks() {
+        let _ = writeln!(page, "<p>{}.</p>", escaped(&capitalised(&remark)));
+    }
     if let Some(largest) = numbers.largest_error() {
         let _ = writeln!(page, "<p>{}.</p>", escaped(&capitalised(&largest)));
     }

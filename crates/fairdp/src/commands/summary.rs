@@ -194,6 +194,9 @@ pub(super) fn predicted(out: &mut impl Write, predicted: &Predicted, file: &Path
     for remark in &predicted.remarks {
         writeln!(io::stderr(), "{}", printable(remark))?;
     }
+    for column in &predicted.too_rare {
+        writeln!(io::stderr(), "too rare to learn, adding 0: {}", printable(column))?;
+    }
     if json {
         return answer::document(out, predicted);
     }
@@ -309,6 +312,9 @@ fn errors(out: &mut impl Write, numbers: &NumberReport) -> io::Result<()> {
     }
     if numbers.groups.len() > GROUPS {
         writeln!(out, "… {} more groups in fairness.json", numbers.groups.len() - GROUPS)?;
+    }
+    for remark in numbers.remarks().iter().take(GROUPS + 1) {
+        writeln!(out, "{}", printable(remark))?;
     }
     if let Some(largest) = numbers.largest_error() {
         writeln!(out, "{}", printable(&largest))?;

@@ -18,6 +18,8 @@ use super::schema::Names;
 pub struct FairnessEntry {
     /// Whether, and how, the model is made to treat groups alike.
     pub mode: Mode,
+    /// Whether the released mean error of each group is taken off its predictions, of a number.
+    pub takes_off_mean_error: bool,
     /// The most that accuracy, accuracy as `decision` weighs classes, and balanced accuracy may each fall by.
     pub max_loss: f64,
     /// A gap that is small enough.
@@ -39,18 +41,46 @@ impl Default for FairnessEntry {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FairnessTable {
-    #[schemars(with = "Names<Mode>")]
-    mode: Mode,
+    #[schemars(with = "Names<ModeName>")]
+    mode: ModeName,
     max_loss: Option<f64>,
     max_gap: Option<f64>,
     smallest: Option<u64>,
     one_threshold: Option<bool>,
 }
 
+/// The mode of predicted numbers.
+pub(super) const MEAN_ERROR: &str = "mean-error";
+
+/// The modes of decisions between classes, and that of numbers.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ModeName {
+    None,
+    WorstGroup,
+    EqualizedOdds,
+    EqualOpportunity,
+    DemographicParity,
+    MeanError,
+}
+
+impl From<ModeName> for FairnessEntry {
+    fn from(name: ModeName) -> Self {
+        match name {
+            ModeName::None => Self::of(Mode::None),
+            ModeName::WorstGroup => Self::of(Mode::WorstGroup),
+            ModeName::EqualizedOdds => Self::of(Mode::EqualizedOdds),
+            ModeName::EqualOpportunity => Self::of(Mode::EqualOpportunity),
+            ModeName::DemographicParity => Self::of(Mode::DemographicParity),
+            ModeName::MeanError => Self { takes_off_mean_error: true, ..Self::default() },
+        }
+    }
+}
+
 impl FairnessEntry {
     const fn of(mode: Mode) -> Self {
         let Aim { max_loss, max_gap, .. } = Aim::of(mode);
-        Self { mode, max_loss, max_gap, smallest: 1_000, one_threshold: false }
+        Self { mode, takes_off_mean_error: false, max_loss, max_gap, smallest: 1_000, one_threshold: false }
     }
 
     /// What is asked of thresholds.
@@ -76,7 +106,7 @@ impl JsonSchema for FairnessEntry {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (mode, table) = (generator.subschema_for::<Names<Mode>>(), generator.subschema_for::<FairnessTable>());
+        let (mode, table) = (generator.subschema_for::<Names<ModeName>>(), generator.subschema_for::<FairnessTable>());
         json_schema!({ "anyOf": [mode, table] })
     }
 }
@@ -97,12 +127,12 @@ impl<'de> Visitor<'de> for ModeOrTable {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<FairnessEntry, E> {
-        Mode::deserialize(StrDeserializer::new(text)).map(FairnessEntry::of)
+        ModeName::deserialize(StrDeserializer::new(text)).map(FairnessEntry::from)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FairnessEntry, A::Error> {
         let table = FairnessTable::deserialize(MapAccessDeserializer::new(map))?;
-        let usual = FairnessEntry::of(table.mode);
+        let usual = FairnessEntry::from(table.mode);
         Ok(FairnessEntry {
             max_loss: table.max_loss.unwrap_or(usual.max_loss),
             max_gap: table.max_gap.unwrap_or(usual.max_gap),
@@ -138,12 +168,16 @@ mod tests {
                 .unwrap();
         assert_eq!((entry.max_loss, entry.max_gap, entry.smallest, entry.one_threshold), (0.02, 0.05, 500, true));
         assert_eq!(read("").unwrap(), super::FairnessEntry::default());
+        let text = CONFIG.replace("FAIRNESS", "fairness = \"mean-error\"\n[test]\nfraction = 0.5\n");
+        let text = text.replace("classes = [\"0\", \"1\"]", "kind = \"number\"\nlow = 0\nhigh = 1\npublic = true");
+        assert!(Config::from_toml(&text, Path::new("c.toml")).unwrap().fairness.takes_off_mean_error);
     }
 
     #[test]
     fn refusals_name_what_is_wrong() {
         for (text, named) in [
             ("fairness = \"fair\"\n", "c.toml:2:12: fairness: unknown name `fair`"),
+            ("fairness = \"mean-error\"\n", "fairness = \"mean-error\": expected with a label that is a number"),
             ("fairness = { mode = \"none\", max_los = 1 }\n", "max_loss"),
             ("fairness = { mode = \"worst-group\", max_loss = 2 }\n", "fairness.max_loss = 2: expected 0 to 1"),
             ("fairness = { mode = \"worst-group\", smallest = 0 }\n", "fairness.smallest = 0: expected at least 1"),

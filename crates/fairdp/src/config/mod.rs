@@ -278,7 +278,7 @@ pub enum UnitRows {
     Mean,
 }
 
-/// The class of a record that is the mean of rows.
+/// The class or the number of a record that is the mean of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -287,8 +287,10 @@ pub enum UnitTarget {
     #[default]
     Last,
     /// The last of its rows' classes in the order in which they are declared: of two, the positive one
-    /// if any row has it.
+    /// if any row has it. Of numbers the largest.
     Maximum,
+    /// The mean of its rows' numbers.
+    Mean,
     /// Each: the rows of a class are a record, and the records of a unit share its weight.
     EachClass,
 }

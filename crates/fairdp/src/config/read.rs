@@ -12,6 +12,7 @@ use dp_table::{
 use fair_decisions::Mode;
 
 use super::entry_error::EntryError;
+use super::fairness::MEAN_ERROR;
 use super::mistakes;
 use super::{
     BinsEntry, BoundEntry, CONFIG_VERSION, CardEntry, ColumnEntry, ColumnKind, Config, Decision, GroupEntry,
@@ -104,6 +105,7 @@ impl Config {
         note(self.check_counts());
         note(self.fairness.check());
         note(if self.label.is_number() { self.check_number() } else { Ok(()) });
+        note(self.check_mean_error());
         note(self.check_mode());
         match self.recipe() {
             Ok(recipe) => note(self.check_weight("weight", &recipe)),
@@ -196,13 +198,27 @@ impl Config {
         Ok(())
     }
 
+    /// Mean errors are those of a number in a test, by group.
+    fn check_mean_error(&self) -> Result<(), EntryError> {
+        if !self.fairness.takes_off_mean_error {
+            return Ok(());
+        }
+        let has_test = self.test.files.is_some() || self.test.fraction.unwrap_or(0.0) > 0.0;
+        let expected = match self.label.is_number() {
+            false => "with a label that is a number",
+            true if self.group.is_empty() => "with a [[group]], whose mean errors it takes off",
+            true if !has_test => "with test records (`[test]`), whose errors tell the mean error",
+            true => return Ok(()),
+        };
+        Err(EntryError::new("fairness", format!("fairness = \"{MEAN_ERROR}\": expected {expected}")))
+    }
+
     /// What classes alone have is refused by name.
     fn check_number(&self) -> Result<(), EntryError> {
         let refuse = |place: &str, message: &str| Err(EntryError::new(place, message));
         if self.fairness.mode != Mode::None {
             let message = format!(
-                "fairness = \"{}\": expected \"none\" where the label is a number: the mean error of every group is released, \
-                 and no mode changes it",
+                "fairness = \"{}\": expected \"none\" or \"{MEAN_ERROR}\" where the label is a number",
                 self.fairness.mode.name()
             );
             return refuse("fairness", &message);
@@ -217,8 +233,9 @@ impl Config {
             return refuse("model.decision", "model.decision: expected none where the label is a number");
         }
         let target = self.unit.as_ref().and_then(|unit| unit.target);
-        if target.is_some_and(|target| target != UnitTarget::Last) {
-            return refuse("unit.target", "unit.target: expected \"last\" where the label is a number");
+        if target == Some(UnitTarget::EachClass) {
+            let message = "unit.target: expected \"last\", \"maximum\" or \"mean\" where the label is a number";
+            return refuse("unit.target", message);
         }
         Ok(())
     }
@@ -234,6 +251,10 @@ impl Config {
             }
             (UnitRows::First, _, Some(_)) => {
                 Err(EntryError::new("unit.target", "unit.target: only with rows = \"mean\""))
+            }
+            (UnitRows::Mean, _, Some(UnitTarget::Mean)) if !self.label.is_number() => {
+                let message = "unit.target = \"mean\": expected with a label that is a number";
+                Err(EntryError::new("unit.target", message))
             }
             (UnitRows::Mean, Some(_), _) => {
                 let message = "unit.max_records: not with rows = \"mean\", which uses all rows of a unit";

@@ -25,12 +25,14 @@ use crate::account::Account;
 use crate::blocks::column_blocks;
 use crate::bounds;
 use crate::config::{Config, ConfigText, TuningEntry};
+use crate::curves::{Curves, cells};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::exit::Exit;
 use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
 use crate::key::NoiseKey;
+use crate::mean_errors::MeanErrorCorrections;
 use crate::model::{FittedModel, Pipeline};
 use crate::numbers::{NumberAnswers, NumberReport};
 use crate::output::{self, Readers};
@@ -187,14 +189,18 @@ fn run(
     let total_epsilon = run.enter_ledger(&mut checkpoints, &key, &plan)?;
 
     let training = run.training(&plan, &tables, &schema, device);
-    let (mut model, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, journal)?;
+    let (mut model, curves, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, journal)?;
     let mut scores = run.choose_thresholds(&mut model, &plan, &tables, &key, journal)?;
     let measured = if plan.has_test() { tables.test() } else { tables.training() };
     if plan.has_test() {
         journal.stage("testing")?;
     }
-    let answers = measured.answers(&model)?;
+    let mut answers = measured.answers(&model)?;
     let fairness = run.fairness(&model, (&tables, &answers), scores.as_mut(), &plan, &key)?;
+    if let Some(corrections) = fairness.numbers.as_ref().and_then(|numbers| numbers.corrections.as_ref()) {
+        model.subtract(corrections.subtracted());
+        answers = measured.answers(&model)?;
+    }
     let mut diagnostics = tables.diagnostics(&model, &answers, plan.has_test())?;
     (diagnostics.test_table, diagnostics.remarks) = (tables.test_counts.clone(), remarks);
     if options.reference {
@@ -207,7 +213,7 @@ fn run(
     options.ranks.agree("the model", sha256(&weights).as_bytes())?;
     let fitted = Fitted { statement, fairness, diagnostics };
     if options.ranks.rank() == 0 {
-        run.publish((&model, weights), scores.as_ref(), &fitted, &account, journal)?;
+        run.publish((&model, weights), &curves, scores.as_ref(), &fitted, &account, journal)?;
     }
     Ok(fitted)
 }
@@ -316,6 +322,7 @@ impl Run<'_> {
             pool: self.pool,
             facts: feature_facts(&tables.training),
             blocks: column_blocks(tables.training.encoding()),
+            cells: cells(tables.training.encoding()),
             ranks: self.options.ranks.clone(),
         }
     }
@@ -329,25 +336,28 @@ impl Run<'_> {
         key: &NoiseKey,
         checkpoints: &mut Checkpoints,
         journal: &mut Journal<'_>,
-    ) -> Result<(FittedModel, &'a Candidate)> {
+    ) -> Result<(FittedModel, Curves, &'a Candidate)> {
         if self.options.device != DeviceName::Cpu {
             journal.stage(format!("training on {}", self.options.device))?;
         }
         let rows = tables.training().rows(self.options.ranks.clone());
-        let (trained, candidate) = match &self.config().tuning {
+        let (trained, prepared, candidate) = match &self.config().tuning {
             None => {
                 let candidate = &training.plan.candidates[0];
                 let place = self.private.join(TRAINER_CHECKPOINT);
                 let continuation = Continuation { state: checkpoints.take_state(), checkpoints, trainer: &place };
                 let prepared = training.prepare(candidate, &rows, key)?;
-                (training.run(candidate, &rows, &prepared, key, Some(continuation), journal)?, candidate)
+                let trained = training.run(candidate, &rows, &prepared, key, Some(continuation), journal)?;
+                (trained, prepared, candidate)
             }
             Some(tuning) => {
                 let validation = tables.validation().rows(self.options.ranks.clone());
                 search(training, trials(tuning)?, [&rows, &validation], &schema, key, journal)?
             }
         };
-        Ok((self.model(trained, schema, candidate)?, candidate))
+        let model = self.model(trained, schema, candidate)?;
+        let curves = training.curves(&model, candidate, &prepared)?;
+        Ok((model, curves, candidate))
     }
 
     fn model(&self, trained: Trained, schema: Schema, candidate: &Candidate) -> Result<FittedModel> {
@@ -436,7 +446,11 @@ impl Run<'_> {
         let (noise, records_per_unit) = (plan.release(ERRORS)?.noise_multiplier, self.config().counted_per_unit());
         let sums = numbers.release(groups.len(), range, noise, records_per_unit, &mut key.stream("errors", 0))?;
         let of_records = sums.first().map_or(0.0, |sums| sums.variances[0].sqrt());
-        Ok(FairnessReport::of_numbers(NumberReport::of(&sums, groups, range)?, of_records))
+        let mut report = NumberReport::of(&sums, groups, range)?;
+        if self.config().fairness.takes_off_mean_error {
+            report = MeanErrorCorrections::of(&report).report(&sums, groups, range)?;
+        }
+        Ok(FairnessReport::of_numbers(report, of_records))
     }
 
     /// Exact figures of a model that is trained without privacy, for comparison.
@@ -497,6 +511,7 @@ impl Run<'_> {
     fn publish(
         &self,
         (model, weights): (&FittedModel, Vec<u8>),
+        curves: &Curves,
         scores: Option<&ScoresFile>,
         fitted: &Fitted,
         account: &Account,
@@ -504,7 +519,7 @@ impl Run<'_> {
     ) -> Result<()> {
         let Fitted { statement, fairness, diagnostics } = fitted;
         let mut files = ReleaseFiles::default();
-        files.add_model(model, weights, scores, statement, fairness)?;
+        files.add_model(model, weights, curves, scores, statement, fairness)?;
         let write = |name: &str, text: &str| output::write(&self.private.join(name), text.as_bytes(), Readers::Owner);
         write("diagnostics.json", &json(diagnostics)?)?;
         write(CONFIG, self.document.text)?;

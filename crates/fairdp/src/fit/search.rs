@@ -28,7 +28,7 @@ pub(super) fn search<'a>(
     schema: &Schema,
     key: &NoiseKey,
     journal: &mut Journal<'_>,
-) -> Result<(Trained, &'a Candidate)> {
+) -> Result<(Trained, Before, &'a Candidate)> {
     let trials = Trial::number_of(trials, &mut key.draws("number of trials", 0));
     let ranks = &training.ranks;
     // Released once, before the search.
@@ -49,7 +49,7 @@ pub(super) fn search<'a>(
     };
     let best = found.ok_or_else(|| FairdpError::Internal("a search without trials".into()))?;
     let candidate = candidate(training, &key.derived("trial", best.number));
-    Ok((best.made, candidate))
+    Ok((best.made, prepared, candidate))
 }
 
 /// A trial as ranks tell each other: numbers by their bits.

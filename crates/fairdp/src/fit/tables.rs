@@ -259,7 +259,7 @@ impl<'a> TableSubset<'a> {
             let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
             let label = range.middle() + f64::from(row.target) * range.half();
             let group = self.members.group(self.table, index);
-            answers.push(group, model.predicted_number(features, range), label);
+            answers.push(group, model.predicted_number(features, group as usize, range), label);
         });
         answers
     }

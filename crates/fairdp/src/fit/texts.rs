@@ -68,10 +68,17 @@ pub(crate) fn test_figures(fairness: &FairnessReport) -> String {
     if let Some(numbers) = &fairness.numbers {
         let largest = numbers.largest_error().map_or(String::new(), |largest| format!("; {largest}"));
         let [low, high] = numbers.range;
+        let remarks = numbers.remarks();
+        let moved = if remarks.is_empty() {
+            String::new()
+        } else {
+            let what = "the released mean error of each group is taken off its predictions, at no further ε";
+            format!("; {what}: {}", remarks.join("; "))
+        };
         return format!(
             "from sums of errors by group on records that were not trained on, with Gaussian noise, that of each number of \
              records of standard deviation {:.2}; labels and predictions are within {low} and {high}, labels beyond are set to \
-             the nearer end; a record is in one part alone, so ε is the largest of the parts'{largest}",
+             the nearer end; a record is in one part alone, so ε is the largest of the parts'{largest}{moved}",
             fairness.noise_std
         );
     }

@@ -8,8 +8,9 @@ use dp_accounting::Delta;
 use dp_linear::conditioning::ColumnBlock;
 use dp_linear::{
     self as solver, ConditionedSettings, FeatureFacts, Goal, Objective, Prepared, RecallBiases, RecallBiasesConfig,
-    Settings, State, WhitenedBlocks,
+    Settings, State, WeightNoise, WhitenedBlocks,
 };
+use dp_table::NumberLabel;
 use dp_train::Device;
 use dp_train::ranks::{Alone, Collective};
 
@@ -18,12 +19,16 @@ use super::checkpoint::Checkpoints;
 use super::journal::Journal;
 use super::{CLASS_COUNTS, FitPlan, LABEL_MOMENTS, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES};
 use crate::blocks::purposes;
+use crate::curves::{CurveNoise, Curves};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
-use crate::model::Layer;
+use crate::model::{FittedModel, Layer};
 use crate::recipe::Method;
 use crate::sgd::{self, SgdRun};
 use crate::subsets::SubsetRows;
+
+/// A weight of a rare value is taken for noise within this many standard deviations of it.
+const WITHIN: f64 = 0.7;
 
 /// The context of training, without the records.
 pub(super) struct Training<'a> {
@@ -38,6 +43,8 @@ pub(super) struct Training<'a> {
     pub(super) facts: FeatureFacts,
     /// Columns that conditioned training whitens together.
     pub(super) blocks: Vec<ColumnBlock>,
+    /// Features of values, whose frequency tells whether they can be learnt.
+    pub(super) cells: Vec<usize>,
     pub(super) ranks: Arc<dyn Collective>,
 }
 
@@ -81,7 +88,13 @@ impl Before {
 impl Training<'_> {
     /// The same context for this process alone.
     pub(super) fn alone(&self) -> Self {
-        Self { device: self.device.clone(), ranks: Arc::new(Alone), blocks: self.blocks.clone(), ..*self }
+        Self {
+            device: self.device.clone(),
+            ranks: Arc::new(Alone),
+            blocks: self.blocks.clone(),
+            cells: self.cells.clone(),
+            ..*self
+        }
     }
 
     fn conditioned(&self, settings: &Settings) -> Result<ConditionedSettings> {
@@ -179,6 +192,73 @@ impl Training<'_> {
         self.with(candidate, &settings, false, rows, &prepared, key, None, journal)
     }
 
+    /// An additive model in which values that are too rare to be learnt add 0: their released frequency cannot be
+    /// told from 0, and neither can what they add.
+    fn without_rare(
+        &self,
+        mut layers: Vec<Layer>,
+        candidate: &Candidate,
+        settings: &Settings,
+        prepared: &Before,
+    ) -> Result<Vec<Layer>> {
+        let ([layer], Some(noise)) = (&mut layers[..], self.weight_noise(candidate, settings, prepared)?) else {
+            return Ok(layers);
+        };
+        let width = layer.n_inputs();
+        for &cell in &self.cells {
+            let is_rare = match &candidate.recipe.method {
+                Method::Conditioned { .. } => prepared.whitened()?.is_too_rare(cell),
+                Method::FullDescent(_) | Method::Sgd(_) => prepared.scaled()?.is_too_rare(cell),
+            };
+            let mut weights = layer.weights.iter_mut().skip(cell).step_by(width);
+            let is_within = |(output, weight): (usize, &mut f32)| {
+                f64::from(weight.abs()) <= WITHIN * noise.std(output, &[(cell, 1.0)])
+            };
+            if is_rare && weights.by_ref().enumerate().all(is_within) {
+                layer.weights.iter_mut().skip(cell).step_by(width).for_each(|weight| *weight = 0.0);
+            }
+        }
+        Ok(layers)
+    }
+
+    /// How much of a trained candidate's weights is noise; `None` where it is not known.
+    fn weight_noise<'b>(
+        &self,
+        candidate: &Candidate,
+        settings: &Settings,
+        prepared: &'b Before,
+    ) -> Result<Option<WeightNoise<'b>>> {
+        Ok(match &candidate.recipe.method {
+            Method::FullDescent(_) => Some(prepared.scaled()?.weight_noise(self.facts, settings)),
+            Method::Conditioned { .. } => {
+                let own = ConditionedSettings { gradients: settings.gradients, ..self.conditioned(settings)? };
+                Some(prepared.whitened()?.weight_noise(&own))
+            }
+            Method::Sgd(_) => None,
+        })
+    }
+
+    /// The curves of a model that a candidate has trained.
+    pub(super) fn curves(&self, model: &FittedModel, candidate: &Candidate, prepared: &Before) -> Result<Curves> {
+        let settings = self.settings(candidate)?;
+        let unit = model.number().map_or(1.0, NumberLabel::half);
+        let scale = f64::from(model.encoding().scale());
+        let width = model.encoding().width();
+        let of_squares = |prepared: &Prepared| -> Vec<f64> {
+            prepared.scales.mean_squares.iter().map(|square| square / (scale * scale)).collect()
+        };
+        let shares = match &candidate.recipe.method {
+            Method::Conditioned { .. } => {
+                let whitened = prepared.whitened()?;
+                (0..width).map(|column| whitened.mean_of(column).unwrap_or_default() / scale).collect()
+            }
+            Method::FullDescent(_) | Method::Sgd(_) => of_squares(prepared.scaled()?),
+        };
+        let noise = self.weight_noise(candidate, &settings, prepared)?;
+        let noise = noise.map(|weights| CurveNoise { weights, unit });
+        Ok(Curves::of(model, noise.as_ref(), Some(&shares)))
+    }
+
     #[expect(clippy::too_many_arguments, reason = "the parts of one computation, each of another origin")]
     fn with(
         &self,
@@ -247,6 +327,7 @@ impl Training<'_> {
                 })?
             }
         };
+        let layers = self.without_rare(layers, candidate, settings, prepared)?;
         Ok(Trained { layers, priors: prepared.priors.clone() })
     }
 }

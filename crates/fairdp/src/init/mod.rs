@@ -267,7 +267,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
 /// The line of modes of fairness, which are for classes.
 fn modes(is_number: bool) -> &'static str {
     if is_number {
-        "fairness = \"none\"  # the mean error of every group is released; modes are for classes\n"
+        "fairness = \"none\"  # or \"mean-error\": the released mean error of each group is taken off its predictions\n"
     } else {
         "fairness = \"none\"  # or \"worst-group\", \"equalized-odds\", \"equal-opportunity\", \"demographic-parity\"\n"
     }

@@ -5,7 +5,8 @@
 //! they are missing, categories as texts without blanks around them. A vector is one input `[rows,
 //! length]`, and so are the features of an image, which its filters have made before. Outputs are `probabilities`,
 //! `[rows, classes]`, and, unless decisions depend on the group, `prediction`, the name of the
-//! class. A model that predicts a number has the output `prediction`, `[rows, 1]`, alone. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
+//! class. A model that predicts a number has the output `prediction`, `[rows, 1]`, alone; where something is
+//! taken off it by group, the output is `before_groups`, from which it is not. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
 //! has no answer: NaN for every probability and an empty prediction. Such rows have a missing or
 //! unknown value with no declared place, or an infinite number.
 
@@ -51,7 +52,9 @@ pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
             [("low", number.low), ("high", number.high)].map(|(name, bound)| graph.floats(name, &[], &[bound as f32]));
         let clipped = graph.apply("Clip", "within the range", &[&values, &low, &high], &[]);
         let nan = graph.floats("no prediction", &[1], &[f32::NAN]);
-        let output = graph.output("prediction", Element::Float, Some(1));
+        // What is taken off by group is left to whoever knows the group.
+        let name = if model.needs_groups() { "before_groups" } else { "prediction" };
+        let output = graph.output(name, Element::Float, Some(1));
         graph.apply_to("Where", &output, &[&refused, &nan, &clipped], &[]);
         return graph
             .into_model("fairdp", "Raw columns to a number; numbers as float, NaN if missing, categories as text.");

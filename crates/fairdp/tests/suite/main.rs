@@ -10,6 +10,7 @@ mod conditioned;
 #[path = "../../examples/csv_to_release.rs"]
 mod csv_to_release;
 mod cuda;
+mod curves;
 mod exports;
 mod groups;
 #[cfg(feature = "images")]

@@ -117,6 +117,45 @@ fn a_number_is_one_fit() {
     assert!(model("a") == model("killed"));
 }
 
+/// What the mean error of a group is, is taken off its predictions: of records that were not seen it is then nearly
+/// gone, and what cannot be told from 0 stays.
+#[test]
+fn a_mean_error_is_taken_off() {
+    let folder = folder(12_000, &config(4.0, "fairness = \"mean-error\""));
+    let here = folder.path();
+    let said = done(here, &["fit", "c.toml", "--out", "a", "--seed", "1", "-q"]);
+    assert!(said.contains("west: -") && said.contains("without what is taken off: R² 0."), "{said}");
+    done(here, &["verify", "a"]);
+    let numbers = &json(here.join("a/release/fairness.json"))["numbers"];
+    let west = &numbers["corrections"]["groups"][1];
+    let (before, subtracted) = (figure(&west["before"], "mean_error").0, west["subtracted"].as_f64().unwrap());
+    assert!(before < -60.0 && before < subtracted && subtracted < 0.8 * before, "{west}");
+    let (after, [low, high]) = figure(&numbers["groups"][1], "mean_error");
+    assert!((before - subtracted - after).abs() < 1e-6 && low < 0.0 && high > 0.0, "{numbers}");
+    let r2 = |figures: &serde_json::Value| figure(figures, "r2").0;
+    assert!(r2(&numbers["overall"]) > r2(&numbers["corrections"]["before"]), "{numbers}");
+    let statement = json(here.join("a/release/statement.json")).to_string();
+    assert!(statement.contains("the released mean error of each group is taken off its predictions"), "{statement}");
+    let exact = &json(here.join("a/private/diagnostics.json"))["numbers_by_group"]["west"]["mean_error"];
+    assert!(exact.as_f64().unwrap().abs() < 40.0, "{exact}");
+    // The group is then asked for.
+    let none = table(300).replace("part", "town");
+    fs::write(here.join("new.csv"), none).unwrap();
+    let (code, message) = refused(here, &["predict", "a", "new.csv", "--out", "p.csv"]);
+    assert!(code != 0 && message.contains("no column `part`"), "{code} {message}");
+    done(here, &["predict", "a", "table.csv", "--out", "p.csv", "--keep", "rent,part"]);
+
+    // Parts of the town do not matter here.
+    let same = table(12_000).replace("east", "x").replace("west", "x");
+    let lines = same.lines().enumerate().map(|(row, line)| line.replace(",x,", [",east,", ",west,"][row % 2]));
+    fs::write(here.join("table.csv"), lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let said = done(here, &["fit", "c.toml", "--out", "b", "--seed", "1", "-q"]);
+    assert!(said.contains("nothing is taken off: its mean error,") && said.contains("cannot be told from 0"), "{said}");
+    let numbers = &json(here.join("b/release/fairness.json"))["numbers"];
+    let groups = numbers["corrections"]["groups"].as_array().unwrap();
+    assert!(groups.iter().any(|group| group["subtracted"] == 0.0 && !group["reason"].is_null()), "{numbers}");
+}
+
 /// A release without groups, without a test, by conditioned training, with units, with weights.
 #[test]
 fn a_number_has_what_classes_have() {
@@ -136,7 +175,13 @@ fn a_number_has_what_classes_have() {
         *line = if row == 0 { format!("{line},who,w") } else { format!("{line},p{},{}", row / 2, 1 + row % 2) };
     }
     // The mean of two rows that have nothing to do with each other says half of the last one's number.
-    for (unit, least) in [("max_records = 2", 0.6), ("rows = \"mean\"", 0.3)] {
+    let units = [
+        ("max_records = 2", 0.6),
+        ("rows = \"mean\"", 0.3),
+        ("rows = \"mean\"\ntarget = \"maximum\"", 0.3),
+        ("rows = \"mean\"\ntarget = \"mean\"", 0.7),
+    ];
+    for (unit, least) in units {
         let weight = "[weight]\ncolumn = \"w\"\nhigh = 2\n";
         let config = config(4.0, "").replace("[test]", &format!("[unit]\ncolumn = \"who\"\n{unit}\n{weight}[test]"));
         let folder = folder(1, &config);
@@ -190,7 +235,7 @@ fn refusals_explain() {
         (test, "[model]\nobjective = \"equal-classes\"\n[test]", "model.objective = \"equal-classes\""),
         (test, "[method]\nname = \"dpsgd\"\n[test]", "method.name = \"dpsgd\": expected \"auto\" or \"conditioned\""),
         (test, "[method]\nname = \"conditioned-fair\"\n[test]", "method.name = \"conditioned-fair\": expected"),
-        (test, "[method]\nname = \"dpsgg\"\n[test]", "did you mean `dpsgd`?"),
+        (test, "[method]\nname = \"dpsgg\"\n[test]", "the nearest known one is `dpsgd`"),
         (
             test,
             "[tuning]\nmean_trials = 2\n[[tuning.candidate]]\n[[tuning.candidate]]\nmethod = { name = \"conditioned\" }\n[test]",
@@ -198,8 +243,8 @@ fn refusals_explain() {
         ),
         (
             test,
-            "[unit]\ncolumn = \"who\"\nrows = \"mean\"\ntarget = \"maximum\"\n[test]",
-            "unit.target: expected \"last\" where the label is a number",
+            "[unit]\ncolumn = \"who\"\nrows = \"mean\"\ntarget = \"each-class\"\n[test]",
+            "unit.target: expected \"last\", \"maximum\" or \"mean\" where the label is a number",
         ),
         ("low = 0\n", "", "label.low = none: expected a number"),
         ("low = 0\n", "low = 3000\n", "bounds 3000 and 2000: expected finite numbers, the lower first"),
