@@ -2,6 +2,7 @@
 #![deny(missing_debug_implementations)]
 
 mod errors;
+pub mod one_run;
 mod plant;
 pub mod privacy;
 pub mod replay;

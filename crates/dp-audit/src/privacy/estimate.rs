@@ -61,7 +61,7 @@ pub(crate) fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64> {
 /// `n_guesses`, `n_right` are right. Wrong with probability `failure` at most.
 ///
 /// **Source.** Steinke, Nasr & Jagielski 2023, Theorem 5.2.
-pub(super) fn epsilon_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, delta: f64, failure: f64) -> f64 {
+pub(crate) fn epsilon_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, delta: f64, failure: f64) -> f64 {
     // An upper bound on the probability of `n_right` right guesses or more under (ε, δ).
     let p_value = |epsilon: f64| {
         let right = 1.0 / (1.0 + (-epsilon).exp());
@@ -86,7 +86,7 @@ pub(super) fn epsilon_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, 
 ///
 /// **Source.** Mahloujifar, Melis & Chaudhuri 2024, the recursion of their Algorithm for a
 /// trade-off function.
-pub(super) fn mu_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, failure: f64) -> f64 {
+pub(crate) fn mu_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, failure: f64) -> f64 {
     let (m, guesses) = (f64::from(n_canaries), f64::from(n_guesses));
     let contradicts = |mu: f64| {
         let mut right = failure * f64::from(n_right) / m;

@@ -34,8 +34,8 @@ use dp_clipping::registry;
 use dp_train::{Purpose, Randomness, Result, TrainError};
 use serde::Serialize;
 
-pub(crate) use self::estimate::epsilon_of_mu;
 pub use self::estimate::mu_of_many_runs;
+pub(crate) use self::estimate::{epsilon_of_mu, epsilon_of_one_run, mu_of_one_run};
 use self::mechanism::{Guess, ManyCanaries, N_GROUPS, OneCanary, Statistics};
 pub use self::plant::Plant;
 
