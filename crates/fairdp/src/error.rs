@@ -181,7 +181,7 @@ pub enum FairdpError {
         input: &'static str,
     },
     /// A table for a strict prediction holds what the model does not know.
-    #[error("the model does not know all that is in the table:\n  {}", remarks.join("\n  "))]
+    #[error("the model does not know all that is in the table:\n{}", lines(remarks))]
     UnknownToModel {
         /// One line for each kind of value.
         remarks: Vec<String>,
@@ -496,7 +496,7 @@ mod tests {
         the configuration is not the one that the run began with: continue it with the same, or begin another in another folder
         rank 1 has another configuration than rank 0
         the model does not know all that is in the table:
-          column `job`: 2 of 9 values are not declared
+        column `job`: 2 of 9 values are not declared
         the operating system gives no threads: too many
         ");
     }

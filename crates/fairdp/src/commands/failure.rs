@@ -49,6 +49,7 @@ impl Failure {
                     // Lists, of lines that are plain.
                     FairdpError::Config { .. }
                     | FairdpError::Uncovered { .. }
+                    | FairdpError::UnknownToModel { .. }
                     | FairdpError::NotVerified { .. }
                     | FairdpError::NotRead { .. } => (error.to_string(), error.exit()),
                     error => (printable(&error.in_full()).into_owned(), error.exit()),

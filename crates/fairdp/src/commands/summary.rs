@@ -135,7 +135,15 @@ fn widths(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
             100.0 * width.gap
         )?;
     }
-    Ok(())
+    // Two groups of two classes, the least that a gap is between.
+    match plan.n_test {
+        Some(n) if (n as f64) < 4.0 * first.records => writeln!(
+            out,
+            "this table has no two such groups: about {n} test records in all; figures of smaller groups are wider, and \
+             unknown where a class has too few"
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The features, column by column; neighbours of one kind in one line.

@@ -181,6 +181,8 @@ pub struct FitPlan {
     pub n_training: usize,
     /// The table for which it was checked, if one was read.
     pub table: Option<TableSize>,
+    /// The number of test records to be expected of it.
+    pub n_test: Option<usize>,
     /// What it would make of the ledger, if there is one.
     pub ledger: Option<LedgerTotals>,
     /// The features of every column, in order.
@@ -274,6 +276,7 @@ impl FitPlan {
             uncovered,
             n_training: n_records,
             table: None,
+            n_test: None,
             ledger: None,
             features,
             widths,
@@ -295,6 +298,7 @@ impl FitPlan {
     pub fn of_table(config: &Config, path: &Path, table: TableSize) -> Result<Self> {
         let mut plan = Self::new(config, path, table.n_training(config))?;
         table.check(config, path, &plan)?;
+        plan.n_test = Some(table.n_test(config));
         plan.table = Some(table);
         Ok(plan)
     }

@@ -47,6 +47,12 @@ impl TableSize {
         (self.records as f64 * (1.0 - test) * (1.0 - validation)).round() as usize
     }
 
+    /// Test records to be expected.
+    pub(super) fn n_test(&self, config: &Config) -> usize {
+        let share = config.test.fraction.unwrap_or(0.0);
+        self.test_records.unwrap_or((self.records as f64 * share).round() as usize)
+    }
+
     /// Refuses what would not be private, or not be worth having, of a plan for this table.
     pub(super) fn check(&self, config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         refuse_delta(plan.delta, self.records.max(self.test_records.unwrap_or(0)))?;

@@ -109,6 +109,8 @@ fn steps_are_those_of_the_number_of_records() {
     assert!(without.contains("the table was not read"), "{without}");
     let with = done(folder.path(), &["fit", "fairdp.toml", "--plan", "-q"]);
     assert!(with.contains("2000 records of") && with.contains("about 1600 of them to train on"), "{with}");
+    // 400 test records are no two groups of 200 of each class.
+    assert!(with.contains("this table has no two such groups: about 400 test records"), "{with}");
 }
 
 /// Whatever a fit refuses before its first release, its plan does, with the same words.
