@@ -1,12 +1,12 @@
 """How much of the reduction of the gap of equalised odds the noise leaves, by table and ε.
 
-    python fairness_kept.py DATA_DIR TABLE SEEDS [EPSILON ...]
+    python fairness-kept.py DATA_DIR TABLE SEEDS [EPSILON ...]
 
 TABLE is adult, dutch or generated. Half of the records are fitted on, with thresholds by group; the other half judges
 without noise: the common threshold, the released thresholds, those of the same rule on exact counts of the same model,
-and Fairlearn's ThresholdOptimizer on the same scores. Nothing is chosen by the half that judges. With `prices` for
-TABLE, price lists of fits on a generated table are compared with 60,000 fresh records each. Needs fairdp, fairlearn,
-pandas and scikit-learn.
+the same two with coins, and Fairlearn's ThresholdOptimizer on the same scores. Nothing is chosen by the half that
+judges. With `prices` for TABLE, price lists of fits on a generated table are compared with 60,000 fresh records each.
+Needs fairdp, fairlearn, pandas and scikit-learn.
 """
 
 import hashlib
@@ -100,7 +100,15 @@ def gap_and_accuracy(answer, y, group):
 
 
 def answers(thresholds, score, group):
-    return (score > np.take(thresholds["by_group"], group)).astype(float)
+    """Probabilities of the positive answer."""
+    if not thresholds.get("coins"):
+        return (score > np.take(thresholds["by_group"], group)).astype(float)
+    parts = [[(part["probability"], part["threshold"]) for part in of] for of in thresholds["coins"]]
+    return sum(
+        (group == place) * probability * (score > threshold)
+        for place, of in enumerate(parts)
+        for probability, threshold in of
+    )
 
 
 def one_table(name, folder, seeds, epsilons):
@@ -119,11 +127,13 @@ def one_table(name, folder, seeds, epsilons):
             row = [found({"by_group": [edges[len(edges) // 2]] * 2}), found(model.fairness_["thresholds"])]
             exact = with_exact_counts(model, of_fit, y[fit], group[fit])
             row.append(found(exact.with_fairness("equalized-odds").fairness_["thresholds"]))
+            for one in (model, exact):
+                row.append(found(one.with_fairness("equalized-odds", coins=True).fairness_["thresholds"]))
             row.append(fairlearn(of_fit, y[fit], group[fit], of_judge, y[judge], group[judge]))
             rows.append(row)
             print(f"# {name} ε {epsilon} seed {seed}: " + "  ".join(f"{gap:.4f} {acc:.4f}" for gap, acc in row), flush=True)
         mean = np.mean(rows, 0)
-        heads = ["before", "private", "exact", "Fairlearn"]
+        heads = ["before", "private", "exact", "private coins", "exact coins", "Fairlearn"]
         reduction = lambda place: mean[0][0] - mean[place][0]
         print(f"{name}, ε = {epsilon}, {seeds} fits: kept {100 * reduction(1) / reduction(2):.0f} %", flush=True)
         for head, (gap, accuracy) in zip(heads, mean):

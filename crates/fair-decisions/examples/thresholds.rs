@@ -21,7 +21,8 @@ pub(crate) fn main() -> Result<(), DecisionError> {
     }
     for mode in Mode::ALL {
         let choice = choose(&sums, &counts, &Aim::of(mode), 0.5);
-        let thresholds = choice.edges.iter().map(|&edge| grid.edges()[edge]).collect::<Vec<_>>();
+        let thresholds =
+            choice.thresholds.iter().map(|threshold| grid.edges()[threshold.likeliest()]).collect::<Vec<_>>();
         println!(
             "{:<20} gap {:.3} → {:.3}, balanced accuracy {:.3} → {:.3}, thresholds {thresholds:.2?}, {:?}",
             mode.name(),

@@ -11,7 +11,7 @@ use crate::prefix_sums::PrefixSums;
 const FEW_DEVIATIONS: f64 = 8.0;
 
 impl CumulativeCounts {
-    /// The probability that a positive record of a group has a higher cell than a negative one, and half of that
+    /// The probability that a positive record of a group has a higher cell than another one, and half of that
     /// of an equal cell, with its interval of sampling and of noise.
     ///
     /// # Edge cases
@@ -20,20 +20,20 @@ impl CumulativeCounts {
     /// **Source.** Sampling: `DeLong`, `DeLong` and Clarke-Pearson 1988, on the monotone counts. Noise: the
     /// derivative by every prefix, with their exact covariance. Interval: on the scale of log-odds.
     pub fn auc(&self, sums: &PrefixSums, group: usize, level: f64) -> NoisyRate {
-        let totals = [0, 1].map(|class| self.total(group, class));
-        let least = (FEW_DEVIATIONS * self.total_noise(sums)).max(2.0);
-        if totals.iter().any(|&n| n < least) {
+        let totals = [0, 1].map(|side| self.total(group, side));
+        let least = [0, 1].map(|side| (FEW_DEVIATIONS * self.total_noise(sums, side)).max(2.0));
+        if totals.iter().zip(least).any(|(&n, least)| n < least) {
             return NoisyRate::UNKNOWN;
         }
-        let [value, _] = area(self.prefix(group, 0), self.prefix(group, 1));
+        let prefixes = [0, 1].map(|side| self.prefix(group, side));
+        let [value, _] = area(&prefixes[0], &prefixes[1]);
         // Variances need counts that are counts.
-        let smooth = [0, 1].map(|class| {
-            let clamped: Vec<f64> =
-                self.prefix(group, class).iter().map(|value| value.clamp(0.0, totals[class])).collect();
+        let smooth = [0, 1].map(|side| {
+            let clamped: Vec<f64> = prefixes[side].iter().map(|value| value.clamp(0.0, totals[side])).collect();
             rising(&clamped)
         });
         let [of_smooth, sampling] = area(&smooth[0], &smooth[1]);
-        let noise = self.noise_std() * self.noise_std() * noise(sums, &smooth, of_smooth);
+        let noise = noise(sums, &smooth, of_smooth, [0, 1].map(|side| self.variance(side)));
         interval_of_estimate(value, (sampling + noise).sqrt(), 0.5 / totals[0].min(totals[1]), level)
     }
 }
@@ -59,8 +59,8 @@ fn area(negatives: &[f64], positives: &[f64]) -> [f64; 2] {
     [area, of_positives / n1 + of_negatives / n0]
 }
 
-/// Variance of the noise in the area, over that of encoded counts.
-fn noise(sums: &PrefixSums, [negatives, positives]: &[Vec<f64>; 2], area: f64) -> f64 {
+/// Variance of the noise in the area, with these variances of the noise of each side's encoded counts.
+fn noise(sums: &PrefixSums, [negatives, positives]: &[Vec<f64>; 2], area: f64, variances: [f64; 2]) -> f64 {
     let [n0, n1] = [negatives, positives].map(|prefix| prefix[N_CELLS - 1]);
     let (below, within) = (middles(negatives), cells(positives));
     let last = N_CELLS - 1;
@@ -71,7 +71,7 @@ fn noise(sums: &PrefixSums, [negatives, positives]: &[Vec<f64>; 2], area: f64) -
         if i == last { 0.5 * within[i] / (n0 * n1) - area / n0 } else { 0.5 * (within[i] + within[i + 1]) / (n0 * n1) }
     };
     let of = |derivative: &dyn Fn(usize) -> f64| sums.variance_of(&(0..N_CELLS).map(derivative).collect::<Vec<f64>>());
-    of(&by_positive) + of(&by_negative)
+    variances[1] * of(&by_positive) + variances[0] * of(&by_negative)
 }
 
 #[cfg(test)]
@@ -113,8 +113,8 @@ mod tests {
             .collect();
         let found = (errors.iter().map(|e| e * e).sum::<f64>() / 400.0).sqrt();
         let counts = CumulativeCounts::exact(&cells);
-        let known = [0, 1].map(|class| counts.prefix(0, class).to_vec());
-        let known = noise(&sums, &known, exact.value.unwrap()).sqrt() * sums.noise_std(3.73, 1);
+        let known = [0, 1].map(|class| counts.prefix(0, class));
+        let known = noise(&sums, &known, exact.value.unwrap(), [1.0; 2]).sqrt() * sums.noise_std(3.73, 1);
         assert!((found / known - 1.0).abs() < 0.15, "{found} {known}");
         // The goal for 1,000 records of each class at ε = 1.
         assert!(errors.iter().filter(|e| e.abs() <= 0.02).count() >= 380);

@@ -61,12 +61,15 @@ pub struct Aim {
     /// One threshold for all groups, where a decision may not depend on the group.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_threshold: bool,
+    /// Whether a coin may decide between thresholds of a group.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coins: bool,
 }
 
 impl Aim {
     /// The mode with a cap of 0.02, towards no gap at all.
     pub const fn of(mode: Mode) -> Self {
-        Self { mode, max_loss: 0.02, max_gap: 0.0, one_threshold: false }
+        Self { mode, max_loss: 0.02, max_gap: 0.0, one_threshold: false, coins: false }
     }
 
     /// With limits.
@@ -79,12 +82,18 @@ impl Aim {
                 return Err(crate::DecisionError::invalid(name, value, "0 to 1"));
             }
         }
-        Ok(Self { mode, max_loss, max_gap, one_threshold: false })
+        Ok(Self { max_loss, max_gap, ..Self::of(mode) })
     }
 
-    /// The same with one threshold for all groups.
+    /// The same with one threshold for all groups, which no coin moves.
     #[must_use]
     pub const fn with_one_threshold(self, one_threshold: bool) -> Self {
-        Self { one_threshold, ..self }
+        Self { one_threshold, coins: self.coins && !one_threshold, ..self }
+    }
+
+    /// The same where a coin may decide between thresholds of a group, unless all groups have one.
+    #[must_use]
+    pub const fn with_coins(self, coins: bool) -> Self {
+        Self { coins: coins && !self.one_threshold, ..self }
     }
 }

@@ -63,7 +63,8 @@ fn moves(shifts: &[f64], n: usize, mode: Mode, rng: &mut ChaCha20Rng) -> Moves {
         let counts = CumulativeCounts::release(&sums, &cells, NOISE, 1, rng).expect("counts that can be released");
         let choice = choose(&sums, &counts, &Aim::of(mode), 0.5);
         let Some(gain) = choice.gain else { continue };
-        let thresholds: Vec<f64> = choice.edges.iter().map(|&edge| grid.edges()[edge]).collect();
+        let thresholds: Vec<f64> =
+            choice.thresholds.iter().map(|threshold| grid.edges()[threshold.likeliest()]).collect();
         let true_gain = left(mode, shifts, &common) - left(mode, shifts, &thresholds);
         moves.moved += 1;
         moves.for_the_worse += usize::from(true_gain < 0.0);

@@ -382,6 +382,22 @@ def test_declared_values_are_the_ones_that_occur():
         FairDPClassifier(bounds={"x0": 5}, classes=[0, 1]).fit(np.zeros((2000, 1)), y)
 
 
+def test_one_class_of_many_is_compared():
+    X, y, sex = people()
+    classes = np.where(np.arange(len(y)) % 3 == 0, 2, y)
+    options = {"smallest": 500, "class": 1}
+    model = FairDPClassifier(4.0, **{**DECLARED, "classes": [0, 1, 2]}, fairness_options=options)
+    model.fit(X, classes, sensitive_features=sex)
+    assert model.fairness_["class"] == "1" and len(model.price_list_) == 5
+    assert len(model.fairness_["groups"][0]["recall"]) == 3 and model.fairness_["groups"][0]["auc"]["value"] > 0.5
+    other = model.with_fairness("equal-opportunity", max_loss=0.1)
+    assert other.fairness_options["class"] == 1 and other.epsilon_ == model.epsilon_
+    with pytest.raises(FairDPError, match=r"fairness_options\['class'\]|fairness.class = 9"):
+        FairDPClassifier(4.0, **{**DECLARED, "classes": [0, 1, 2]}, fairness_options={"class": 9}).fit(
+            X, classes, sensitive_features=sex
+        )
+
+
 def test_another_notion_of_fairness_costs_nothing():
     X, y, sex = people()
     model = FairDPClassifier(4.0, **DECLARED, fairness_options={"smallest": 500}).fit(X, y, sensitive_features=sex)
@@ -393,6 +409,10 @@ def test_another_notion_of_fairness_costs_nothing():
     assert other.predict(X, sensitive_features=sex).shape == y.shape
     same = model.with_fairness("demographic-parity", max_loss=0.1, one_threshold=True)
     assert same.predict(X).shape == y.shape and len(same.fairness_["price_list_of_one_threshold"]) == 5
+    tossed = model.with_fairness("equalized-odds", max_loss=0.1, coins=True)
+    answers = tossed.predict(X, sensitive_features=sex)
+    assert (answers == tossed.predict(X, sensitive_features=sex)).all()
+    assert tossed.statement_["derived_from"]["coins"] and tossed.fairness_["thresholds"]["aim"]["coins"]
     with pytest.raises(TypeError, match="one_threshold.* = 1: expected True or False"):
         model.with_fairness("equalized-odds", one_threshold=1)
     with pytest.raises(ValueError, match="fairness = 'fair': expected one of none"):

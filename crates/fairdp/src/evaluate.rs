@@ -7,6 +7,7 @@ use std::sync::Arc;
 use dp_linear::Streams as _;
 use dp_table::{BadRows, EncodedFile, Group};
 use dp_train::ranks::{Alone, Collective};
+use fair_decisions::Mixture;
 use fair_metrics::noisy::{Change, NoisyNumber};
 use serde::{Deserialize, Serialize};
 
@@ -245,8 +246,8 @@ fn released(
     let (groups, classes) = (model.encoding().groups(), model.classes());
     let (noise, mut rng) = (paid.planned(purpose)?.noise_multiplier, paid.key.stream(purpose, 0));
     if let (Some(known), None) = (&subject.scores, model.number()) {
-        let cells = subset.scores(model, &known.grid())?;
-        let counts = scores::release(cells, noise, records_per_unit, &mut rng)?;
+        let cells = subset.scores(model, known)?;
+        let counts = scores::release(&cells, noise, records_per_unit, &mut rng)?;
         let scores = known.of_test(counts);
         files.add(scores::SCORES, scores.to_json()?);
         let report = at_level(subject, &scores, CONFIDENCE)?;
@@ -275,8 +276,9 @@ fn at_level(subject: &Subject, scores: &ScoresFile, level: f64) -> Result<Option
     let Some(counts) = &scores.test else { return Ok(None) };
     let model = &subject.model;
     let edges = scores.edges_of(&model.pipeline().offsets, counts.n_groups());
+    let thresholds: Vec<Mixture> = edges.into_iter().map(Mixture::at).collect();
     let scores = GroupScores::new(scores, counts, model.encoding()).at_level(level);
-    FairnessReport::of_scores(&scores, &edges, model.classes()).map(Some)
+    FairnessReport::of_scores(&scores, &thresholds, model.classes()).map(Some)
 }
 
 /// Both reports at another level, where both have scores.

@@ -6,6 +6,7 @@
 use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
 use dp_table::Group;
+use fair_decisions::Mixture;
 use fair_metrics::noisy::{Gap, GroupFigures, NoisyCounts, NoisyFigures, NoisyRate};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -54,21 +55,22 @@ pub struct GroupRates {
     pub accuracy: Rate,
     /// Mean of the classes' recalls.
     pub balanced_accuracy: Rate,
-    /// Share that is answered the positive class; of two classes only.
+    /// Share that is answered the positive class, where there is one: of two classes the last, of more the declared
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_rate: Option<Rate>,
     /// Share of the positive that is answered so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub true_positive_rate: Option<Rate>,
-    /// Share of the negative that is answered the positive class.
+    /// Share of the others that is answered the positive class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub false_positive_rate: Option<Rate>,
     /// Recall of each class.
     pub recall: Vec<Rate>,
-    /// Area under the ROC curve; of two classes only.
+    /// Area under the ROC curve of the positive class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auc: Option<Rate>,
-    /// Points of the ROC curve, false-positive and true-positive rates, rising; of two classes only.
+    /// Points of the ROC curve, false-positive and true-positive rates, rising; of the positive class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roc: Vec<[f64; 2]>,
     /// Whether probabilities mean what they say, by range of probability; of two classes only.
@@ -168,6 +170,9 @@ pub struct FairnessReport {
     pub confidence: f64,
     /// Classes, in order.
     pub classes: Vec<String>,
+    /// The positive class of more than two, if one is declared: rates, gaps and areas are about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// All test records.
     pub overall: Option<GroupRates>,
     /// Every group, however small.
@@ -236,6 +241,7 @@ impl FairnessReport {
             noise_std: 0.0,
             confidence: CONFIDENCE,
             classes: classes.to_vec(),
+            class: None,
             overall: None,
             groups: Vec::new(),
             cannot_be_told_from_the_lowest: Vec::new(),
@@ -263,11 +269,11 @@ impl FairnessReport {
         Ok(Self::of_figures(NoisyFigures::of(counts, CONFIDENCE)?, counts.noise_std(), groups, classes))
     }
 
-    /// From cumulative scores, with a threshold of each group at these edges.
-    pub(crate) fn of_scores(scores: &GroupScores<'_>, edges: &[usize], classes: &[String]) -> Result<Self> {
-        let mut report = Self::of_figures(scores.figures(edges)?, scores.noise_std(), scores.groups(), classes);
+    /// From cumulative scores, with these thresholds of the groups.
+    pub(crate) fn of_scores(scores: &GroupScores<'_>, thresholds: &[Mixture], classes: &[String]) -> Result<Self> {
+        let mut report = Self::of_figures(scores.figures(thresholds)?, scores.noise_std(), scores.groups(), classes);
         scores.add_curves(&mut report);
-        report.columns = scores.columns(edges, classes)?;
+        report.columns = scores.columns(thresholds, classes)?;
         Ok(report)
     }
 
@@ -280,6 +286,7 @@ impl FairnessReport {
             noise_std,
             confidence: CONFIDENCE,
             classes: classes.to_vec(),
+            class: None,
             overall: Some(GroupRates::of(&Group::all(), figures.overall, classes)),
             cannot_be_told_from_the_lowest: if has_groups { at(&figures.lowest, groups) } else { Vec::new() },
             groups: groups

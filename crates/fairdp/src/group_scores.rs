@@ -3,13 +3,13 @@
 
 use dp_linear::sigmoid;
 use dp_table::{Encoding, Group};
-use fair_decisions::{CumulativeCounts, N_CELLS, PrefixSums, ScoreGrid};
-use fair_metrics::noisy::{GroupShares, NoisyFigures, Share, mean_of_shares};
+use fair_decisions::{CumulativeCounts, Mixture, N_CELLS, PrefixSums, ScoreGrid};
+use fair_metrics::noisy::{GroupShares, NoisyFigures, PositiveShares, Share, mean_of_shares};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::fairness::{CONFIDENCE, ColumnRates, Difference, FairnessReport, GroupRates, Rate, at};
-use crate::scores::ScoresFile;
+use crate::scores::{ScoresFile, class_order};
 
 /// Ranges of probability of a calibration.
 const RANGES: usize = 8;
@@ -53,34 +53,46 @@ impl<'a> GroupScores<'a> {
 
     /// Standard deviation of the noise of a number of records of one class in a group.
     pub(crate) fn noise_std(&self) -> f64 {
-        self.counts.total_noise(&self.sums)
+        self.counts.total_noise(&self.sums, 1)
     }
 
     /// False and true positives of a group.
-    fn rates(&self, group: usize, edge: usize) -> [Share; 2] {
-        [0, 1].map(|class| self.counts.share_above(&self.sums, group, class, edge))
+    fn rates(&self, group: usize, threshold: &Mixture) -> [Share; 2] {
+        [0, 1].map(|side| self.counts.share_above(&self.sums, group, side, threshold))
     }
 
     /// The shares of some groups together.
-    fn shares(&self, groups: &[usize], edges: &[usize]) -> GroupShares {
+    fn shares(&self, groups: &[usize], thresholds: &[Mixture]) -> GroupShares {
         let exact = Share::exact(0.0, 0.0);
         let [false_positive, true_positive] = groups.iter().fold([exact; 2], |[f, t], &group| {
-            let [of_f, of_t] = self.rates(group, edges[group]);
+            let [of_f, of_t] = self.rates(group, &thresholds[group]);
             [f.and(of_f), t.and(of_t)]
         });
-        GroupShares::of_rates(false_positive, true_positive)
+        if self.counts.n_classes() == 2 {
+            return GroupShares::of_rates(false_positive, true_positive);
+        }
+        let mut recall = vec![exact; self.counts.n_classes()];
+        for (place, class) in class_order(self.scores.class(), self.classes()).into_iter().enumerate() {
+            let of = |&group: &usize| self.counts.recall(&self.sums, group, place, &thresholds[group]);
+            recall[class] = groups.iter().map(of).fold(exact, Share::and);
+        }
+        GroupShares::of_recalls(recall, PositiveShares::of(false_positive, true_positive))
+    }
+
+    fn classes(&self) -> &'a [String] {
+        &self.encoding.schema().label.classes
     }
 
     /// Every figure with a threshold of each group.
-    pub(crate) fn figures(&self, edges: &[usize]) -> Result<NoisyFigures> {
-        let all: Vec<usize> = (0..edges.len()).collect();
-        let groups: Vec<GroupShares> = all.iter().map(|&group| self.shares(&[group], edges)).collect();
-        Ok(NoisyFigures::of_shares(&self.shares(&all, edges), &groups, self.level)?)
+    pub(crate) fn figures(&self, thresholds: &[Mixture]) -> Result<NoisyFigures> {
+        let all: Vec<usize> = (0..thresholds.len()).collect();
+        let groups: Vec<GroupShares> = all.iter().map(|&group| self.shares(&[group], thresholds)).collect();
+        Ok(NoisyFigures::of_shares(&self.shares(&all, thresholds), &groups, self.level)?)
     }
 
     /// The balanced accuracy of the group where it is least, of those where it is known.
-    pub(crate) fn least_balanced(&self, edges: &[usize]) -> Rate {
-        let recalls = (0..edges.len()).map(|group| self.shares(&[group], edges).recall);
+    pub(crate) fn least_balanced(&self, thresholds: &[Mixture]) -> Rate {
+        let recalls = (0..thresholds.len()).map(|group| self.shares(&[group], thresholds).recall);
         let known: Vec<Vec<Share>> = recalls.filter(|recall| recall.iter().all(Share::is_known)).collect();
         let level_of_all = 1.0 - (1.0 - self.level) / known.len().max(1) as f64;
         let of = |level: f64, end: fn(Rate) -> f64| {
@@ -113,7 +125,11 @@ impl<'a> GroupScores<'a> {
         }
     }
 
+    /// Of two classes: of more, scores are no probabilities.
     fn calibration(&self, groups: &[usize]) -> Vec<CalibrationRange> {
+        if self.counts.n_classes() > 2 {
+            return Vec::new();
+        }
         let width = N_CELLS / RANGES;
         let edge = |place: usize| sigmoid(self.scores.threshold(place));
         let bin = |range: usize| {
@@ -132,7 +148,7 @@ impl<'a> GroupScores<'a> {
     }
 
     /// The groups of each column, if there are several columns.
-    pub(crate) fn columns(&self, edges: &[usize], classes: &[String]) -> Result<Vec<ColumnRates>> {
+    pub(crate) fn columns(&self, thresholds: &[Mixture], classes: &[String]) -> Result<Vec<ColumnRates>> {
         let columns = &self.encoding.schema().groups;
         if columns.len() < 2 {
             return Ok(Vec::new());
@@ -146,9 +162,9 @@ impl<'a> GroupScores<'a> {
                     None => groups.push((level, vec![index])),
                 }
             }
-            let all: Vec<usize> = (0..edges.len()).collect();
-            let shares: Vec<GroupShares> = groups.iter().map(|(_, members)| self.shares(members, edges)).collect();
-            let figures = NoisyFigures::of_shares(&self.shares(&all, edges), &shares, self.level)?;
+            let all: Vec<usize> = (0..thresholds.len()).collect();
+            let shares: Vec<GroupShares> = groups.iter().map(|(_, members)| self.shares(members, thresholds)).collect();
+            let figures = NoisyFigures::of_shares(&self.shares(&all, thresholds), &shares, self.level)?;
             let names: Vec<Group> = groups.iter().map(|(name, _)| name.clone()).collect();
             let difference = |gap| Difference::of(&gap, &names);
             let rates = groups.iter().zip(figures.groups).map(|((name, members), figures)| {
@@ -182,7 +198,7 @@ impl<'a> GroupScores<'a> {
     }
 
     /// The common threshold of all groups.
-    pub(crate) fn common_edges(&self) -> Vec<usize> {
-        vec![ScoreGrid::common(); self.groups().len()]
+    pub(crate) fn common(&self) -> Vec<Mixture> {
+        vec![Mixture::at(ScoreGrid::common()); self.groups().len()]
     }
 }

@@ -5,6 +5,7 @@ mod account;
 mod blocks;
 mod bounds;
 mod card;
+mod coins;
 pub mod config;
 mod curves;
 mod diagnostics;
@@ -60,6 +61,7 @@ pub use fair_decisions;
 pub use fair_metrics::noisy::NoisyNumber;
 
 pub use account::{Account, Attacks, Release};
+pub use coins::CoinThreshold;
 pub use config::{EpsilonChoice, Mistake, config_schema};
 pub use curves::{Curve, CurvePlace, CurvePoint, Curves};
 pub use diagnostics::{Diagnostics, GroupDiagnostics};

@@ -11,10 +11,12 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
+use crate::coins::Coins;
 use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::input;
-use crate::scores::{balance, offsets};
+use crate::scores::{balance, class_order, offsets};
+use crate::seal::sha256;
 use crate::thresholds::Thresholds;
 
 /// Names of the files of a release that a prediction reads.
@@ -86,6 +88,12 @@ pub(crate) struct Pipeline {
     /// Taken off a predicted number, one for each group: its released mean error, with `fairness = "mean-error"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) subtracted: Vec<f64>,
+    /// The positive class of more than two, where groups have thresholds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) class: Option<String>,
+    /// Where a coin decides between thresholds of a group: then offsets are those of the most probable ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) coins: Option<Coins>,
 }
 
 pub(crate) const PIPELINE_VERSION: u32 = 1;
@@ -104,6 +112,8 @@ impl Pipeline {
             fairness: Mode::None,
             offsets: vec![offsets],
             subtracted: Vec::new(),
+            class: None,
+            coins: None,
         }
     }
 
@@ -173,6 +183,9 @@ impl FittedModel {
                 "subtracted: expected a number for every group, of a predicted number",
             ));
         }
+        if let Some(problem) = pipeline.coins.as_ref().and_then(|coins| coins.check(n_groups).err()) {
+            return Err(FairdpError::file(path, problem));
+        }
         if pipeline.priors.len() != n_classes {
             let problem =
                 format!("priors: {} numbers, expected one for each of {n_classes} classes", pipeline.priors.len());
@@ -236,19 +249,28 @@ impl FittedModel {
     }
 
     /// Gives groups their thresholds; where none moved, all the common one, as without a mode.
-    pub(crate) fn set_thresholds(&mut self, thresholds: &Thresholds) {
+    pub(crate) fn set_thresholds(&mut self, thresholds: &Thresholds) -> Result<()> {
+        let key = sha256(&self.safetensors()?);
         let common = self.pipeline.common_offsets();
         let pipeline = &mut self.pipeline;
         if thresholds.has_moved() {
             pipeline.fairness = thresholds.mode;
-            pipeline.offsets = thresholds.by_group.iter().map(|&threshold| offsets(threshold).to_vec()).collect();
+            pipeline.class.clone_from(&thresholds.class);
+            let order = class_order(thresholds.class.as_deref(), &pipeline.schema.label.classes);
+            let positive = order.last().copied().unwrap_or_default();
+            let of = |&threshold: &f64| offsets(threshold, &common, positive);
+            pipeline.offsets = thresholds.by_group.iter().map(of).collect();
             if thresholds.aim.is_some_and(|aim| aim.one_threshold) {
                 pipeline.offsets.truncate(1);
             }
         } else {
             pipeline.fairness = Mode::None;
+            pipeline.class = None;
             pipeline.offsets = vec![common];
         }
+        let has_coins = !thresholds.coins.is_empty();
+        pipeline.coins = has_coins.then(|| Coins { key, by_group: thresholds.coins.clone() });
+        Ok(())
     }
 
     /// Takes this off the numbers that it predicts, by group; nothing where there is none.
@@ -335,9 +357,24 @@ impl FittedModel {
         softmax(out);
     }
 
-    /// The class that is answered; `group` matters only where decisions depend on it.
-    pub(crate) fn decide(&self, probabilities: &[f64], group: usize) -> usize {
-        decide(probabilities, self.pipeline.offsets.get(group).unwrap_or(&self.pipeline.offsets[0]))
+    /// The class that is answered; `group` matters only where decisions depend on it, and features where a coin
+    /// decides.
+    pub(crate) fn decide(
+        &self,
+        probabilities: &[f64],
+        features: impl Iterator<Item = (usize, f32)>,
+        group: usize,
+    ) -> usize {
+        let pipeline = &self.pipeline;
+        match &pipeline.coins {
+            None => decide(probabilities, pipeline.offsets.get(group).unwrap_or(&pipeline.offsets[0])),
+            Some(coins) => {
+                let order = class_order(pipeline.class.as_deref(), self.classes());
+                let positive = order.last().copied().unwrap_or_default();
+                let threshold = coins.threshold(group, features);
+                decide(probabilities, &offsets(threshold, &pipeline.common_offsets(), positive))
+            }
+        }
     }
 }
 

@@ -74,6 +74,7 @@ impl NewTableOptions {
 pub(crate) struct Subject {
     pub(crate) verified: Verified,
     pub(crate) model: FittedModel,
+    /// Cumulative scores, of two classes with one threshold a group.
     pub(crate) scores: Option<ScoresFile>,
     /// sha256 of its statement.
     pub(crate) digest: String,
@@ -91,7 +92,10 @@ impl Subject {
         }
         let model = FittedModel::load(&release)?;
         let scores = if statement.files.contains_key(SCORES) {
-            Some(ScoresFile::from_json(&input::bytes(&release.join(SCORES))?, model.encoding().groups())?)
+            let bytes = input::bytes(&release.join(SCORES))?;
+            let scores = ScoresFile::from_json(&bytes, model.encoding().groups(), model.classes())?;
+            // Decisions of others are not those of one threshold a group.
+            Some(scores).filter(|scores| scores.class().is_none() && model.pipeline().coins.is_none())
         } else {
             None
         };

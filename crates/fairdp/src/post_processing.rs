@@ -39,16 +39,17 @@ pub(crate) fn report(scores: &ScoresFile, aim: &Aim, model: &FittedModel) -> Res
     let mut report = match &measured {
         None => FairnessReport::unmeasured(classes),
         Some(measured) => {
-            let common = measured.common_edges();
-            let edges = asked.as_ref().map_or(&common, |(edges, _)| edges);
-            FairnessReport::of_scores(measured, edges, classes)?
+            let common = measured.common();
+            let mixtures = asked.as_ref().map_or(&common, |(mixtures, _)| mixtures);
+            FairnessReport::of_scores(measured, mixtures, classes)?
         }
     };
     if let Some(pricing) = pricing {
         report.price_list = pricing.list(&aim.with_one_threshold(false))?;
         report.price_list_of_one_threshold = pricing.list(&aim.with_one_threshold(true))?;
-        report.price_curve = pricing.curve(aim.one_threshold)?;
+        report.price_curve = pricing.curve(aim)?;
     }
+    report.class = scores.class().map(ToOwned::to_owned);
     report.thresholds = asked.map(|(_, thresholds)| thresholds).filter(|_| aim.mode != Mode::None);
     Ok(report)
 }
@@ -103,22 +104,23 @@ fn derived(release: &BTreeMap<String, Vec<u8>>, aim: &Aim) -> Result<(ReleaseFil
     }
     let weights = file(WEIGHTS)?.to_vec();
     let mut model = FittedModel::from_bytes(file(PIPELINE)?, &weights)?;
-    let none = "has no scores of training records by group: fit with two groups and two classes, by a version that \
-                releases them";
+    let none = "has no scores of training records by group: fit with two groups, and of more than two classes with \
+                fairness.class, by a version that releases them";
     if !release.contains_key(SCORES) {
         return Err(FairdpError::file(Path::new("the release"), none));
     }
-    let scores = ScoresFile::from_json(file(SCORES)?, model.encoding().groups())?;
+    let scores = ScoresFile::from_json(file(SCORES)?, model.encoding().groups(), model.classes())?;
     let Some(counts) = &scores.training else { return Err(FairdpError::file(Path::new(SCORES), none)) };
     let (groups, classes) = (model.encoding().groups().to_vec(), model.classes().to_vec());
     let decision = model.pipeline().decision;
     let (_, thresholds) = crate::thresholds::chosen(&scores, counts, aim, decision, &groups, &classes);
-    model.set_thresholds(&thresholds);
+    model.set_thresholds(&thresholds)?;
     let fairness = report(&scores, aim, &model)?;
     // Of several in turn, the first is what was fitted.
     let fitted = statement.derived_from.take().map_or_else(|| sha256(bytes), |before| before.fitted);
-    let Aim { mode, max_loss, max_gap, one_threshold, .. } = *aim;
-    statement.derived_from = Some(Derivation { fitted, from: sha256(bytes), mode, max_loss, max_gap, one_threshold });
+    let Aim { mode, max_loss, max_gap, one_threshold, coins, .. } = *aim;
+    statement.derived_from =
+        Some(Derivation { fitted, from: sha256(bytes), mode, max_loss, max_gap, one_threshold, coins });
     statement.files = BTreeMap::new();
     let mut files = ReleaseFiles::default();
     let curves = match release.get(CURVES) {

@@ -65,7 +65,10 @@ impl<'a> Predictor<'a> {
     pub fn answer(&mut self) -> Result<Option<(usize, &[f64])>> {
         let Some(group) = self.read()? else { return Ok(None) };
         self.model.probabilities(self.features.iter().copied().enumerate(), &mut self.probabilities);
-        Ok(Some((self.model.decide(&self.probabilities, group), &self.probabilities)))
+        Ok(Some((
+            self.model.decide(&self.probabilities, self.features.iter().copied().enumerate(), group),
+            &self.probabilities,
+        )))
     }
 
     /// The number that is predicted for the next row, within its declared range; `None` at the end.

@@ -10,7 +10,7 @@ use crate::group_scores::GroupScores;
 use crate::scores::ScoresFile;
 use crate::thresholds::{Thresholds, chosen};
 use dp_table::Group;
-use fair_decisions::CumulativeCounts;
+use fair_decisions::{CumulativeCounts, Mixture};
 
 /// Losses of the curve of accuracy over gap.
 const LOSSES: [f64; 6] = [0.0, 0.005, 0.01, 0.02, 0.04, 0.08];
@@ -104,7 +104,7 @@ pub(crate) struct Pricing<'a> {
 
 impl Pricing<'_> {
     /// Thresholds for an aim.
-    pub(crate) fn chosen(&self, aim: &Aim) -> (Vec<usize>, Thresholds) {
+    pub(crate) fn chosen(&self, aim: &Aim) -> (Vec<Mixture>, Thresholds) {
         chosen(self.scores, self.counts, aim, self.decision, self.groups, self.classes)
     }
 
@@ -113,33 +113,34 @@ impl Pricing<'_> {
         let price = |mode: Mode| {
             let max_gap = if mode == Mode::WorstGroup { 0.0 } else { limits.max_gap };
             let aim = Aim::with_limits(mode, limits.max_loss, max_gap)?.with_one_threshold(limits.one_threshold);
-            let (edges, thresholds) = self.chosen(&aim);
-            let figures = self.measured.map(|measured| self.figures(measured, &edges)).transpose()?;
+            let aim = aim.with_coins(limits.coins);
+            let (mixtures, thresholds) = self.chosen(&aim);
+            let figures = self.measured.map(|measured| self.figures(measured, &mixtures)).transpose()?;
             Ok(Price { mode, thresholds, figures })
         };
         Mode::ALL.into_iter().map(price).collect()
     }
 
     /// Accuracy over the gap of equalised odds.
-    pub(crate) fn curve(&self, one_threshold: bool) -> Result<Vec<PricePoint>> {
+    pub(crate) fn curve(&self, limits: &Aim) -> Result<Vec<PricePoint>> {
         let Some(measured) = self.measured else { return Ok(Vec::new()) };
         let point = |max_loss: f64| {
-            let (edges, _) =
-                self.chosen(&Aim::with_limits(Mode::EqualizedOdds, max_loss, 0.0)?.with_one_threshold(one_threshold));
-            let PriceFigures { accuracy, equalized_odds_difference, .. } = self.figures(measured, &edges)?;
+            let aim = Aim::with_limits(Mode::EqualizedOdds, max_loss, 0.0)?;
+            let (mixtures, _) = self.chosen(&aim.with_one_threshold(limits.one_threshold).with_coins(limits.coins));
+            let PriceFigures { accuracy, equalized_odds_difference, .. } = self.figures(measured, &mixtures)?;
             Ok(PricePoint { max_loss, accuracy, equalized_odds_difference })
         };
         LOSSES.into_iter().map(point).collect()
     }
 
-    fn figures(&self, measured: &GroupScores<'_>, edges: &[usize]) -> Result<PriceFigures> {
-        let figures = measured.figures(edges)?;
+    fn figures(&self, measured: &GroupScores<'_>, mixtures: &[Mixture]) -> Result<PriceFigures> {
+        let figures = measured.figures(mixtures)?;
         let unknown = || fair_metrics::noisy::Gap::unknown(self.groups.len());
         let difference = |gap: Option<_>| Difference::of(&gap.unwrap_or_else(unknown), self.groups);
         Ok(PriceFigures {
             accuracy: figures.overall.accuracy,
             balanced_accuracy: figures.overall.balanced_accuracy,
-            least_balanced_accuracy: measured.least_balanced(edges),
+            least_balanced_accuracy: measured.least_balanced(mixtures),
             cannot_be_told_from_the_lowest: crate::fairness::at(&figures.lowest, self.groups),
             equalized_odds_difference: difference(figures.equalized_odds_difference),
             equal_opportunity_difference: difference(figures.equal_opportunity_difference),

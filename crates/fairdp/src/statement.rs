@@ -121,12 +121,19 @@ pub struct Derivation {
     /// Whether all groups have one threshold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_threshold: bool,
+    /// Whether a coin may decide between thresholds of a group.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coins: bool,
 }
 
 impl Derivation {
     fn in_words(&self) -> String {
-        let Self { fitted, from, mode, max_loss, max_gap, one_threshold } = self;
-        let one = if *one_threshold { ", one threshold for all groups" } else { "" };
+        let Self { fitted, from, mode, max_loss, max_gap, one_threshold, coins } = self;
+        let one = match (one_threshold, coins) {
+            (true, _) => ", one threshold for all groups",
+            (_, true) => ", coins",
+            _ => "",
+        };
         let whence = if from == fitted { String::new() } else { format!(", by way of {from}") };
         format!(
             "changed afterwards to `{}` (max_loss {max_loss}, max_gap {max_gap}{one}), from the released scores alone and at no further \

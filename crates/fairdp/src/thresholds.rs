@@ -1,12 +1,15 @@
 //! Thresholds by group, from cumulative scores of the training records.
 
 use dp_table::Group;
-use fair_decisions::{Aim, Choice, CumulativeCounts, Gain, KeptReason, Mode, PrefixSums, Quality, ScoreGrid, choose};
+use fair_decisions::{
+    Aim, Choice, CumulativeCounts, Gain, KeptReason, Mixture, Mode, PrefixSums, Quality, ScoreGrid, choose,
+};
 use fair_metrics::noisy::Share;
 use serde::{Deserialize, Serialize};
 
+use crate::coins::CoinThreshold;
 use crate::config::Decision;
-use crate::scores::{ScoresFile, balance};
+use crate::scores::{ScoresFile, balance, class_order};
 
 /// A class with fewer records than this many standard deviations of their noise may have none at all.
 const NONE: f64 = 3.0;
@@ -19,8 +22,15 @@ const NONE: f64 = 3.0;
 pub struct Thresholds {
     /// Why.
     pub mode: Mode,
-    /// The log-odds above which the positive class is answered, by group.
+    /// The score above which the positive class is answered, by group: of two classes its log-odds, of more the
+    /// log-probability of the class with its offset, less the largest of the others'.
     pub by_group: Vec<f64>,
+    /// With coins: the thresholds of every group with their probabilities. `by_group` then has the most probable one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coins: Vec<Vec<CoinThreshold>>,
+    /// The positive class of more than two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// Why all groups keep the common threshold, if they do: the release is then that of `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptReason>,
@@ -100,39 +110,49 @@ impl Thresholds {
         remarks
     }
 
-    /// Why nothing moved, and what would be needed.
+    /// That nothing moved, with the reason.
     fn unmoved(&self, kept: &KeptReason) -> Option<String> {
         let mode = self.mode.name();
         let one = if self.aim.is_some_and(|aim| aim.one_threshold) { " with one threshold for all groups" } else { "" };
-        let points = |share: f64| format!("{:.1} points", 100.0 * share);
-        let reason = match *kept {
-            KeptReason::NotAsked => return None,
-            KeptReason::TooFewRecords { needed } => {
-                format!(
-                    "two groups with about {needed:.0} training records of each class are needed at this ε, more ε for fewer"
-                )
-            }
-            KeptReason::SmallEnough { gap } => format!("the gap of {} is within max_gap", points(gap)),
-            KeptReason::WithinNoise { gain, deviation } => format!(
-                "on other records the gain would be {}, and noise and chance alone make {}; more records or a larger ε would \
-                 tell",
-                points(gain.max(0.0)),
-                points(deviation)
-            ),
-            KeptReason::WithinCap { needed, left } => format!(
-                "nothing is gained within max_loss; a loss of {} would leave a gap of {}",
-                points(needed.max(0.0)),
-                points(left)
-            ),
-            _ => "no thresholds are better than the common one".to_owned(),
-        };
+        let reason = in_words(kept)?;
         Some(format!("{mode}{one} moved no threshold: {reason}; decisions are those of fairness = \"none\""))
+    }
+
+    /// Why nothing moved, and what would be needed; `None` where something did, or was not to.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.kept.as_ref().and_then(in_words)
     }
 
     /// Whether any group has a threshold of its own.
     pub(crate) fn has_moved(&self) -> bool {
         self.kept.is_none()
     }
+}
+
+/// Why thresholds did not move, and what would be needed.
+fn in_words(kept: &KeptReason) -> Option<String> {
+    let points = |share: f64| format!("{:.1} points", 100.0 * share);
+    Some(match *kept {
+        KeptReason::NotAsked => return None,
+        KeptReason::TooFewRecords { needed } => {
+            format!(
+                "two groups with about {needed:.0} training records of each class are needed at this ε, more ε for fewer"
+            )
+        }
+        KeptReason::SmallEnough { gap } => format!("the gap of {} is within max_gap", points(gap)),
+        KeptReason::WithinNoise { gain, deviation } => format!(
+            "on other records the gain would be {}, and noise and chance alone make {}; more records or a larger ε would \
+                 tell",
+            points(gain.max(0.0)),
+            points(deviation)
+        ),
+        KeptReason::WithinCap { needed, left } => format!(
+            "nothing is gained within max_loss; a loss of {} would leave a gap of {}",
+            points(needed.max(0.0)),
+            points(left)
+        ),
+        _ => "no thresholds are better than the common one".to_owned(),
+    })
 }
 
 /// Chooses thresholds by group from counts of training records.
@@ -143,30 +163,38 @@ pub(crate) fn chosen(
     decision: Decision,
     groups: &[Group],
     classes: &[String],
-) -> (Vec<usize>, Thresholds) {
+) -> (Vec<Mixture>, Thresholds) {
     let sums = PrefixSums::new();
-    let Choice { edges, kept, before, after, gain, large, needed, .. } = choose(&sums, counts, aim, balance(decision));
+    let Choice { thresholds: mixtures, kept, before, after, gain, large, needed, .. } =
+        choose(&sums, counts, aim, balance(decision));
     let (mut too_small, mut without_class) = (Vec::new(), Vec::new());
+    let order = class_order(scores.class(), classes);
     for (place, group) in groups.iter().enumerate().filter(|(place, _)| !large.contains(place)) {
-        let n = [0, 1].map(|class| counts.total(place, class));
+        let n: Vec<f64> = (0..order.len()).map(|class| counts.total_of_class(place, class)).collect();
         if n.iter().all(|&n| n < needed) {
             too_small.push(group.clone());
             continue;
         }
-        let class = usize::from(n[1] < needed);
-        let maybe_none = n[class] < NONE * counts.total_noise(&sums);
+        // Rates need records of the positive class and of others, the worst group those of every class.
+        let positive = order.len() - 1;
+        let short =
+            if aim.mode != Mode::WorstGroup && n[positive] < needed { positive..order.len() } else { 0..order.len() };
+        let Some(class) = short.min_by(|a, b| n[*a].total_cmp(&n[*b])) else { continue };
+        let maybe_none = n[class] < NONE * counts.total_noise(&sums, usize::from(class == positive));
         without_class.push(WithoutClass {
             group: group.clone(),
-            class: classes[class].clone(),
+            class: classes[order[class]].clone(),
             records: n[class],
             maybe_none,
         });
     }
-    let (accuracy_before, _) = accuracy(&sums, counts, &vec![ScoreGrid::common(); groups.len()]);
-    let (accuracy_after, accuracy_noise) = accuracy(&sums, counts, &edges);
+    let (accuracy_before, _) = accuracy(&sums, counts, &vec![Mixture::at(ScoreGrid::common()); groups.len()]);
+    let (accuracy_after, accuracy_noise) = accuracy(&sums, counts, &mixtures);
     let thresholds = Thresholds {
         mode: aim.mode,
-        by_group: edges.iter().map(|&edge| scores.threshold(edge)).collect(),
+        by_group: mixtures.iter().map(|mixture| scores.threshold(mixture.likeliest())).collect(),
+        coins: coins(scores, &mixtures),
+        class: scores.class().map(ToOwned::to_owned),
         kept,
         aim: Some(*aim),
         gain,
@@ -178,16 +206,22 @@ pub(crate) fn chosen(
         before: Some(before),
         after: Some(after),
     };
-    (edges, thresholds)
+    (mixtures, thresholds)
 }
 
-/// Share of right answers at these edges, and the standard deviation of its noise.
-fn accuracy(sums: &PrefixSums, counts: &CumulativeCounts, edges: &[usize]) -> (f64, f64) {
-    let right = edges.iter().enumerate().flat_map(|(group, &edge)| {
-        [0, 1].map(|class| {
-            let above = counts.share_above(sums, group, class, edge);
-            if class == 1 { above } else { above.opposite() }
-        })
+/// The thresholds between which coins decide; none where there is no coin.
+fn coins(scores: &ScoresFile, mixtures: &[Mixture]) -> Vec<Vec<CoinThreshold>> {
+    if mixtures.iter().all(|mixture| mixture.fixed().is_some()) {
+        return Vec::new();
+    }
+    let of = |&(edge, probability): &(usize, f64)| CoinThreshold { probability, threshold: scores.threshold(edge) };
+    mixtures.iter().map(|mixture| mixture.parts().iter().map(of).collect()).collect()
+}
+
+/// Share of right answers at these thresholds, and the standard deviation of its noise.
+fn accuracy(sums: &PrefixSums, counts: &CumulativeCounts, thresholds: &[Mixture]) -> (f64, f64) {
+    let right = thresholds.iter().enumerate().flat_map(|(group, threshold)| {
+        (0..counts.n_classes()).map(move |class| counts.recall(sums, group, class, threshold))
     });
     let Some(all) = right.reduce(Share::and) else { return (0.0, 0.0) };
     let n = all.n().max(1.0);
@@ -204,6 +238,8 @@ mod tests {
         Thresholds {
             mode: Mode::EqualizedOdds,
             by_group: vec![0.0; 2],
+            coins: Vec::new(),
+            class: None,
             kept,
             aim: None,
             gain: None,

@@ -24,11 +24,11 @@ pub struct GroupFigures {
     pub accuracy: NoisyRate,
     /// Mean of the classes' recalls.
     pub balanced_accuracy: NoisyRate,
-    /// Share that is answered the positive class; of two classes only, as the next two.
+    /// Share that is answered the positive class; where there is one, as the next two.
     pub selection_rate: Option<NoisyRate>,
     /// Share of the positive that is answered so.
     pub true_positive_rate: Option<NoisyRate>,
-    /// Share of the negative that is answered the positive class.
+    /// Share of the others that is answered the positive class.
     pub false_positive_rate: Option<NoisyRate>,
     /// Recall of each class.
     pub recall: Vec<NoisyRate>,
@@ -48,13 +48,13 @@ pub struct NoisyFigures {
     pub lowest: Vec<usize>,
     /// Largest difference of accuracies, see [`largest_difference`].
     pub accuracy_difference: Gap,
-    /// Largest difference of selection rates; for two classes only.
+    /// Largest difference of selection rates; where there is a positive class.
     pub demographic_parity_difference: Option<Gap>,
-    /// Least ratio of selection rates, see [`least_ratio`]; for two classes only.
+    /// Least ratio of selection rates, see [`least_ratio`]; where there is a positive class.
     pub demographic_parity_ratio: Option<Gap>,
-    /// Largest difference of true-positive rates; for two classes only.
+    /// Largest difference of true-positive rates; where there is a positive class.
     pub equal_opportunity_difference: Option<Gap>,
-    /// Largest difference of true-positive or false-positive rates; for two classes only.
+    /// Largest difference of true-positive or false-positive rates; where there is a positive class.
     pub equalized_odds_difference: Option<Gap>,
     /// The class that nearly everyone is answered.
     pub answers_one_class: Option<usize>,
@@ -84,24 +84,40 @@ impl NoisyFigures {
     /// [`MetricError::InvalidParameter`] unless `0 < level < 1`.
     pub fn of_shares(overall: &GroupShares, groups: &[GroupShares], level: f64) -> Result<Self, MetricError> {
         check_level(level)?;
-        let each = |share: &dyn Fn(&GroupShares) -> Share| groups.iter().map(|group| vec![share(group)]).collect();
         let recalls: Vec<Vec<Share>> = groups.iter().map(|group| group.recall.clone()).collect();
-        let is_binary = overall.recall.len() == 2;
-        let binary =
-            |figures: &dyn Fn() -> Vec<Vec<Vec<Share>>>| is_binary.then(|| largest_difference(&figures(), level));
-        let answers_one_class =
-            overall.answers.iter().position(|share| share.is_known() && share.estimate() > NEARLY_ALL);
+        let accuracies: Vec<Vec<Share>> = groups.iter().map(|group| vec![group.accuracy]).collect();
+        let positive: Option<Vec<PositiveShares>> = groups.iter().map(|group| group.positive).collect();
+        let rates = |rate: fn(&PositiveShares) -> Share| {
+            let of = |all: &Vec<PositiveShares>| all.iter().map(|one| vec![rate(one)]).collect::<Vec<_>>();
+            positive.as_ref().map(of)
+        };
+        let selection = rates(|one| one.selection);
+        let true_positive = rates(|one| one.true_positive);
+        let odds = true_positive.clone().zip(rates(|one| one.false_positive)).map(|(t, f)| [t, f]);
+        let is_nearly_all = |share: &Share| share.is_known() && share.estimate() > NEARLY_ALL;
+        let answers_one_class = if overall.answers.is_empty() {
+            // Its records are right and those of every other class wrong.
+            let is_answered =
+                |class: &usize| {
+                    overall.recall.iter().enumerate().all(|(other, recall)| {
+                        is_nearly_all(&if other == *class { *recall } else { recall.opposite() })
+                    })
+                };
+            (0..overall.recall.len()).find(is_answered)
+        } else {
+            overall.answers.iter().position(is_nearly_all)
+        };
         Ok(Self {
             overall: overall.figures(level),
             groups: groups.iter().map(|group| group.figures(level)).collect(),
             lowest: not_above_the_lowest(&recalls, level),
-            accuracy_difference: largest_difference(&[each(&|group| group.accuracy)], level),
-            demographic_parity_difference: binary(&|| vec![each(&|group| group.answers[1])]),
-            demographic_parity_ratio: is_binary.then(|| least_ratio(&each(&|group| group.answers[1]), level)),
-            equal_opportunity_difference: binary(&|| vec![each(&|group| group.recall[1])]),
-            equalized_odds_difference: binary(&|| {
-                vec![each(&|group| group.recall[1]), each(&|group| group.recall[0].opposite())]
-            }),
+            accuracy_difference: largest_difference(&[accuracies], level),
+            demographic_parity_difference: selection
+                .as_ref()
+                .map(|all| largest_difference(std::slice::from_ref(all), level)),
+            demographic_parity_ratio: selection.map(|all| least_ratio(&all, level)),
+            equal_opportunity_difference: true_positive.map(|all| largest_difference(&[all], level)),
+            equalized_odds_difference: odds.map(|odds| largest_difference(&odds, level)),
             answers_one_class,
         })
     }
@@ -114,42 +130,78 @@ pub struct GroupShares {
     pub accuracy: Share,
     /// Right answers for the records of each class.
     pub recall: Vec<Share>,
-    /// Answers of each class.
+    /// Answers of each class, where they are known.
     pub answers: Vec<Share>,
+    /// Rates of the positive class, where there is one.
+    pub positive: Option<PositiveShares>,
+}
+
+/// The shares behind the rates of the positive class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PositiveShares {
+    /// Records that are answered the positive class.
+    pub selection: Share,
+    /// The same among the positive.
+    pub true_positive: Share,
+    /// The same among the others.
+    pub false_positive: Share,
+}
+
+impl PositiveShares {
+    /// Of the two rates.
+    pub fn of(false_positive: Share, true_positive: Share) -> Self {
+        Self { selection: false_positive.and(true_positive), true_positive, false_positive }
+    }
 }
 
 impl GroupShares {
     fn of(counts: &NoisyCounts, groups: &[usize]) -> Self {
         let recall = |class: usize| counts.share(groups, |c, _| c == class, |_, answer| answer == class);
         let answers = |class: usize| counts.share(groups, |_, _| true, |_, answer| answer == class);
+        let recall: Vec<Share> = (0..counts.n_classes()).map(recall).collect();
+        let positive = match recall[..] {
+            [negative, positive] => {
+                Some(PositiveShares { selection: answers(1), ..PositiveShares::of(negative.opposite(), positive) })
+            }
+            _ => None,
+        };
         Self {
             accuracy: counts.share(groups, |_, _| true, |class, answer| class == answer),
-            recall: (0..counts.n_classes()).map(recall).collect(),
+            recall,
             answers: (0..counts.n_classes()).map(answers).collect(),
+            positive,
         }
     }
 
     /// Of two classes: the negative and the positive records that are answered the positive class.
     pub fn of_rates(false_positive: Share, true_positive: Share) -> Self {
-        let selection = false_positive.and(true_positive);
+        let positive = PositiveShares::of(false_positive, true_positive);
         Self {
             accuracy: false_positive.opposite().and(true_positive),
             recall: vec![false_positive.opposite(), true_positive],
-            answers: vec![selection.opposite(), selection],
+            answers: vec![positive.selection.opposite(), positive.selection],
+            positive: Some(positive),
         }
+    }
+
+    /// Of more classes, one of which is the positive one: the right answers of each, and the rates of that one.
+    /// Which of the other classes is answered is not known.
+    pub fn of_recalls(recall: Vec<Share>, positive: PositiveShares) -> Self {
+        let accuracy = recall.iter().copied().fold(Share::exact(0.0, 0.0), Share::and);
+        Self { accuracy, recall, answers: Vec::new(), positive: Some(positive) }
     }
 
     fn figures(&self, level: f64) -> GroupFigures {
         let rate = |share: &Share| mean_of_shares(std::slice::from_ref(share), level);
-        let binary = |share: &Share| (self.recall.len() == 2).then(|| rate(share));
+        let positive = self.positive.as_ref();
         GroupFigures {
             records: self.accuracy.n(),
             too_few: (0..self.recall.len()).filter(|&class| !self.recall[class].is_known()).collect(),
             accuracy: rate(&self.accuracy),
             balanced_accuracy: mean_of_shares(&self.recall, level),
-            selection_rate: self.answers.get(1).and_then(binary),
-            true_positive_rate: self.recall.get(1).and_then(binary),
-            false_positive_rate: self.recall.first().and_then(|share| binary(&share.opposite())),
+            selection_rate: positive.map(|shares| rate(&shares.selection)),
+            true_positive_rate: positive.map(|shares| rate(&shares.true_positive)),
+            false_positive_rate: positive.map(|shares| rate(&shares.false_positive)),
             recall: self.recall.iter().map(rate).collect(),
         }
     }

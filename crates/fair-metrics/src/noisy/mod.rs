@@ -48,7 +48,7 @@ pub use counts::NoisyCounts;
 pub use errors::{
     ErrorFigures, LARGEST_ERROR_TERMS, N_ERROR_SUMS, NoisyErrorSums, NoisyErrors, NoisyNumber, error_terms,
 };
-pub use figures::{GroupFigures, GroupShares, NoisyFigures};
+pub use figures::{GroupFigures, GroupShares, NoisyFigures, PositiveShares};
 pub use gap::{Gap, largest_difference, least_ratio};
 pub use lowest::not_above_the_lowest;
 pub use rate::{NoisyRate, interval_of_estimate, mean_of_shares};

@@ -27,7 +27,7 @@ _NUMBER_KEYS = ("decimal", "thousands", "unit")
 _DATE_FORMATS = ("iso", "day-first", "month-first", "epoch-seconds", "epoch-milliseconds")
 _PARTS = ("year", "month", "weekday")
 _OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
-_FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest", "one_threshold")
+_FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest", "one_threshold", "coins", "class")
 _LEAST_DELTA = 1e-12
 
 # Names of the estimators' parameters in a configuration.
@@ -132,9 +132,12 @@ def check(parameters: Mapping[str, Any]) -> None:
             raise ValueError(f"fairness_options: {name!r} is unknown, expected some of {expected}")
         if name == "smallest":
             _whole('fairness_options["smallest"]', value, 1, 2**53)
-        elif name == "one_threshold":
+        elif name in ("one_threshold", "coins"):
             if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f'fairness_options["one_threshold"] = {shown(value)}: expected True or False')
+                raise TypeError(f"fairness_options[{name!r}] = {shown(value)}: expected True or False")
+        elif name == "class":
+            if value is None or np.ndim(value) != 0:
+                raise TypeError(f'fairness_options["class"] = {shown(value)}: expected one of the classes')
         else:
             _real(f"fairness_options[{name!r}]", value, "a number from 0 to 1", lambda value: 0 <= value <= 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -92,9 +92,11 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     fairness, fairness_options
         ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``,
         ``"equal-opportunity"``, ``"demographic-parity"``, with ``max_loss`` (0.02), ``max_gap`` (0) and
-        ``smallest`` (1,000 records of each class). :meth:`predict` then needs
+        ``smallest`` (1,000 records of each class). With more than two classes, ``class`` is the positive one,
+        whose answers are compared. :meth:`predict` then needs
         ``sensitive_features``, unless no threshold moved, or ``one_threshold`` is true: all groups
-        then have the same, where a decision may not depend on the group. ``price_list_`` says what each mode
+        then have the same, where a decision may not depend on the group. With ``coins`` the values of a record toss
+        a coin between thresholds of its group. ``price_list_`` says what each mode
         would change, and :meth:`with_fairness` changes it.
     decision
         ``"accuracy"`` answers the most probable class, as scikit-learn's checks require of
@@ -243,25 +245,35 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def price_list_(self) -> list[dict[str, Any]]:
         """What each notion of fairness would change, one entry a mode: thresholds, and accuracy, gaps
         and ratios on held-out records with intervals. Empty without groups, or with more than two
-        classes.
+        classes and no ``class`` among the ``fairness_options`` of the fit.
         """
         self._check_fitted("price_list_")
         return list(self.fairness_.get("price_list", []))
 
     def with_fairness(
-        self, mode: FairnessMode, *, max_loss: float = 0.02, max_gap: float = 0.0, one_threshold: bool = False
+        self,
+        mode: FairnessMode,
+        *,
+        max_loss: float = 0.02,
+        max_gap: float = 0.0,
+        one_threshold: bool = False,
+        coins: bool = False,
     ) -> FairDPClassifier:
         """The same model with the decisions of another notion of fairness, from scores that it has
-        released: at no further ε. With ``one_threshold`` all groups have the same. Its statement has the digests of both releases.
+        released: at no further ε. With ``one_threshold`` all groups have the same; with ``coins`` the values of a
+        record toss a coin between thresholds of its group. Its statement has the digests of both releases.
         """
         check_is_fitted(self)
-        options = {"max_loss": max_loss, "max_gap": max_gap, "one_threshold": one_threshold}
-        asked = {"fairness": mode, "fairness_options": {"one_threshold": one_threshold}}
+        options: dict[str, Any] = {"max_loss": max_loss, "max_gap": max_gap, "one_threshold": one_threshold, "coins": coins}
+        asked = {"fairness": mode, "fairness_options": {"one_threshold": one_threshold, "coins": coins}}
         _parameters.check({**self.get_params(deep=False), **asked})
         other = copy.copy(self)
+        own = self.fairness_options or {}
+        if "class" in own:
+            options["class"] = own["class"]
         other.fairness, other.fairness_options = mode, options
         with python_names():
-            limits = (float(max_loss), float(max_gap), bool(one_threshold))
+            limits = (float(max_loss), float(max_gap), bool(one_threshold), bool(coins))
             other.release_ = dict(_rust.with_fairness(self.release_, mode, *limits))
         other.statement_ = json.loads(other.release_["statement.json"])
         other.fairness_ = json.loads(other.release_["fairness.json"])
@@ -342,7 +354,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         options = self.fairness_options or {}
         if not options:
             return self.fairness
-        kinds = {"smallest": int, "one_threshold": bool}
+        kinds: dict[str, Callable[[Any], Any]] = {"smallest": int, "one_threshold": bool, "coins": bool, "class": text}
         return {"mode": self.fairness, **{name: kinds.get(name, float)(value) for name, value in options.items()}}
 
     def _answers(

@@ -63,10 +63,11 @@ pub(super) fn with_fairness<'py>(
     max_loss: f64,
     max_gap: f64,
     one_threshold: bool,
+    coins: bool,
 ) -> PyResult<BTreeMap<String, Bound<'py, PyBytes>>> {
     let aim = Mode::find(mode).and_then(|mode| Aim::with_limits(mode, max_loss, max_gap));
     let aim = aim.map_err(|error| errors::fairdp_error(error.into()))?;
-    let aim = aim.with_one_threshold(one_threshold);
+    let aim = aim.with_one_threshold(one_threshold).with_coins(coins);
     let files = py.detach(|| fairdp::with_fairness(&release, &aim)).map_err(errors::fairdp_error)?;
     Ok(files.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
 }

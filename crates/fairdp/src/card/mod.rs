@@ -7,6 +7,7 @@ mod plots;
 use std::fmt::Write as _;
 
 use self::curves::curves;
+use crate::coins::IN_WORDS;
 use crate::config::{CardEntry, Decision};
 use crate::curves::Curves;
 use crate::fairness::{FairnessReport, GroupRates, Rate};
@@ -44,7 +45,7 @@ pub(crate) fn html(
     prices(&mut page, fairness);
     roc_and_calibration(&mut page, fairness);
     curves(&mut page, model, drawn);
-    terms(&mut page, model, statement);
+    terms(&mut page, model, statement, fairness);
     page.push_str("</body></html>\n");
     page
 }
@@ -93,7 +94,13 @@ fn decision_in_words(model: &FittedModel) -> String {
         Decision::Compromise => "the class with the largest probability over the root of its share",
         Decision::Balanced => "the class whose probability exceeds its share most",
     };
-    let by_group = if model.needs_groups() { ", with a threshold of each group" } else { ", the same for every group" };
+    let by_group = if model.pipeline().coins.is_some() {
+        return format!("{decision}; {IN_WORDS}. <code>model.onnx</code> cannot toss it, and has probabilities alone");
+    } else if model.needs_groups() {
+        ", with a threshold of each group"
+    } else {
+        ", the same for every group"
+    };
     format!("{decision}{by_group}")
 }
 
@@ -196,6 +203,9 @@ fn groups(page: &mut String, fairness: &FairnessReport) {
     let mut say = |text: &str| {
         let _ = writeln!(page, "<p>{}.</p>", escaped(&capitalised(text)));
     };
+    if let Some(class) = &fairness.class {
+        say(&format!("rates and gaps are those of answering {class}, against all other classes"));
+    }
     if let Some(lowest) = fairness.lowest() {
         say(&lowest);
     }
@@ -310,6 +320,10 @@ fn prices(page: &mut String, fairness: &FairnessReport) {
         );
     }
     page.push_str("</table></div>\n");
+    let kept = fairness.price_list.iter().filter_map(|price| Some((price.mode.name(), price.thresholds.reason()?)));
+    for (mode, reason) in kept {
+        let _ = writeln!(page, "<p class=\"soft\">{mode} moves nothing: {}.</p>", escaped(&reason));
+    }
     one_threshold(page, fairness);
     if fairness.groups.iter().any(|group| !group.too_few.is_empty()) {
         page.push_str("<p class=\"soft\">Gaps and ratios are those of groups whose rates are known.</p>\n");
@@ -363,7 +377,7 @@ fn roc_and_calibration(page: &mut String, fairness: &FairnessReport) {
 }
 
 /// The guarantee in its terms, and the reasons for defaults.
-fn terms(page: &mut String, model: &FittedModel, statement: &ReleaseStatement) {
+fn terms(page: &mut String, model: &FittedModel, statement: &ReleaseStatement, fairness: &FairnessReport) {
     let _ = writeln!(
         page,
         "<h2 id=\"terms\">Terms</h2>\n<dl><dt>guarantee</dt><dd>({}, {:e})-differentially private ({}): no record changes the \
@@ -374,8 +388,11 @@ fn terms(page: &mut String, model: &FittedModel, statement: &ReleaseStatement) {
         statement.mark,
         escaped(&statement.unit.what),
     );
-    if model.classes().len() == 2 {
-        let positive = escaped(&model.classes()[1]);
+    let positive = match model.classes() {
+        [_, positive] => Some(positive),
+        _ => fairness.class.as_ref(),
+    };
+    if let Some(positive) = positive.map(|class| escaped(class)) {
         let _ = writeln!(
             page,
             "<dt>true-positive rate</dt><dd>of those who are {positive}, the share that is answered so</dd>\

@@ -173,6 +173,9 @@ enum Command {
         /// One threshold for all groups, where a decision may not depend on the group.
         #[arg(long)]
         one_threshold: bool,
+        /// Let a coin decide between thresholds of a group, which the values of the record toss.
+        #[arg(long, conflicts_with = "one_threshold")]
+        coins: bool,
         /// The folder to make.
         #[arg(long)]
         out: PathBuf,
@@ -456,11 +459,11 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
             writeln!(out, "compares: {} (give it to who checks releases)", public.display())?;
         }
         Command::Sign { folder, key } => writeln!(out, "signed: {}", fairdp::sign(&folder, &key)?.display())?,
-        Command::Fairness { folder, mode, max_loss, max_gap, one_threshold, out: place } => {
+        Command::Fairness { folder, mode, max_loss, max_gap, one_threshold, coins, out: place } => {
             let aim = Mode::find(&mode).and_then(|mode| Aim::with_limits(mode, max_loss, max_gap));
             let fairness = fairdp::write_with_fairness(
                 &folder,
-                &aim.map_err(FairdpError::from)?.with_one_threshold(one_threshold),
+                &aim.map_err(FairdpError::from)?.with_one_threshold(one_threshold).with_coins(coins),
                 &place,
             )?;
             summary::rates(&mut out, &fairness)?;

@@ -279,6 +279,9 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     if fairness.groups.len() > GROUPS {
         writeln!(out, "… {} more groups in fairness.json", fairness.groups.len() - GROUPS)?;
     }
+    if let Some(class) = &fairness.class {
+        writeln!(out, "rates and gaps are those of answering {}, against all other classes", printable(class))?;
+    }
     for remark in fairness.thresholds.iter().flat_map(Thresholds::remarks) {
         writeln!(out, "{}", printable(&remark))?;
     }

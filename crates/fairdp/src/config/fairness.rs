@@ -13,7 +13,7 @@ use super::entry_error::EntryError;
 use super::schema::Names;
 
 /// `fairness = "mode"`, or `[fairness]`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FairnessEntry {
     /// Whether, and how, the model is made to treat groups alike.
@@ -29,6 +29,10 @@ pub struct FairnessEntry {
     pub smallest: u64,
     /// Whether all groups have one threshold, since a decision may not depend on the group.
     pub one_threshold: bool,
+    /// Whether a coin may decide between thresholds of a group.
+    pub coins: bool,
+    /// The positive class: the one whose answers are compared. Of two classes it is the last.
+    pub class: Option<String>,
 }
 
 impl Default for FairnessEntry {
@@ -47,6 +51,8 @@ struct FairnessTable {
     max_gap: Option<f64>,
     smallest: Option<u64>,
     one_threshold: Option<bool>,
+    coins: Option<bool>,
+    class: Option<String>,
 }
 
 /// The mode of predicted numbers.
@@ -80,23 +86,63 @@ impl From<ModeName> for FairnessEntry {
 impl FairnessEntry {
     const fn of(mode: Mode) -> Self {
         let Aim { max_loss, max_gap, .. } = Aim::of(mode);
-        Self { mode, takes_off_mean_error: false, max_loss, max_gap, smallest: 1_000, one_threshold: false }
+        Self {
+            mode,
+            takes_off_mean_error: false,
+            max_loss,
+            max_gap,
+            smallest: 1_000,
+            one_threshold: false,
+            coins: false,
+            class: None,
+        }
     }
 
     /// What is asked of thresholds.
     pub(crate) fn aim(&self) -> Result<Aim, fair_decisions::DecisionError> {
         let aim = Aim::with_limits(self.mode, self.max_loss, self.max_gap)?;
-        Ok(aim.with_one_threshold(self.one_threshold))
+        Ok(aim.with_one_threshold(self.one_threshold).with_coins(self.coins))
     }
 
-    pub(super) fn check(&self) -> Result<(), EntryError> {
+    /// The position of the positive class, if there is one.
+    pub(crate) fn positive(&self, classes: &[String]) -> Option<usize> {
+        match &self.class {
+            Some(class) => classes.iter().position(|one| one == class),
+            None => (classes.len() == 2).then_some(1),
+        }
+    }
+
+    pub(super) fn check(&self, classes: &[String]) -> Result<(), EntryError> {
         if let Err(error) = self.aim() {
             return Err(EntryError::new("fairness", format!("fairness.{error}")));
         }
         if self.smallest == 0 {
             return Err(EntryError::value("fairness.smallest", 0, "at least 1"));
         }
-        Ok(())
+        if self.coins && self.one_threshold {
+            let message = "fairness.coins: expected with thresholds by group, not with one_threshold";
+            return Err(EntryError::new("fairness.coins", message));
+        }
+        match (&self.class, self.positive(classes)) {
+            (Some(class), None) => {
+                let expected = format!("one of label.classes ({})", classes.join(", "));
+                Err(EntryError::value("fairness.class", class, expected))
+            }
+            (Some(class), Some(0)) if classes.len() == 2 => {
+                let expected = format!("`{}`, the last of two classes: put the positive class last", classes[1]);
+                Err(EntryError::value("fairness.class", class, expected))
+            }
+            (None, None) if self.mode != Mode::None && classes.len() > 2 => {
+                let message = format!(
+                    "fairness.class: expected the class whose answers are compared between groups, one of {}: rates of \
+                     positive answers need a positive class, and {} classes have none",
+                    classes.join(", "),
+                    classes.len()
+                );
+                Err(EntryError::new("fairness.class", message))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -138,6 +184,8 @@ impl<'de> Visitor<'de> for ModeOrTable {
             max_gap: table.max_gap.unwrap_or(usual.max_gap),
             smallest: table.smallest.unwrap_or(usual.smallest),
             one_threshold: table.one_threshold.unwrap_or(usual.one_threshold),
+            coins: table.coins.unwrap_or(usual.coins),
+            class: table.class,
             ..usual
         })
     }
@@ -180,6 +228,10 @@ mod tests {
             ("fairness = \"mean-error\"\n", "fairness = \"mean-error\": expected with a label that is a number"),
             ("fairness = { mode = \"none\", max_los = 1 }\n", "max_loss"),
             ("fairness = { mode = \"worst-group\", max_loss = 2 }\n", "fairness.max_loss = 2: expected 0 to 1"),
+            (
+                "fairness = { mode = \"worst-group\", coins = true, one_threshold = true }\n",
+                "fairness.coins: expected with thresholds by group",
+            ),
             ("fairness = { mode = \"worst-group\", smallest = 0 }\n", "fairness.smallest = 0: expected at least 1"),
         ] {
             let message = read(text).unwrap_err();

@@ -9,7 +9,7 @@ use dp_linear::{Goal, Objective};
 use dp_table::{
     Column, Csv, Encoding, GroupColumn, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight,
 };
-use fair_decisions::Mode;
+use fair_decisions::{CumulativeCounts, Mode};
 
 use super::entry_error::EntryError;
 use super::fairness::MEAN_ERROR;
@@ -29,6 +29,8 @@ const MOST_GROUPS: usize = 65_534;
 const MOST_CLASSES: usize = 2_048;
 /// Groups whose scores are released.
 const MOST_SCORED: usize = 256;
+/// Of more than two classes, each has counts at every threshold of its own: no more than these in all.
+const MOST_BLOCKS: usize = 2_048;
 /// Counts by group, class and answer.
 const MOST_COUNTS: usize = 1 << 22;
 
@@ -103,7 +105,7 @@ impl Config {
         note(self.csv(Csv::default()).map(drop));
         note(self.label.label().map(drop));
         note(self.check_counts());
-        note(self.fairness.check());
+        note(self.fairness.check(&self.label.classes));
         note(if self.label.is_number() { self.check_number() } else { Ok(()) });
         note(self.check_mean_error());
         note(self.check_mode());
@@ -177,8 +179,15 @@ impl Config {
         if self.fairness.mode == Mode::None || self.label.is_number() || (!self.group.is_empty() && self.has_scores()) {
             return Ok(());
         }
-        let message =
-            format!("fairness: thresholds by group need a [[group]], two classes and at most {MOST_SCORED} groups");
+        // Of more than two classes, the positive one is asked for already.
+        if self.fairness.positive(&self.label.classes).is_none() {
+            return Ok(());
+        }
+        let message = format!(
+            "fairness: thresholds by group need a [[group]], classes and at most {} groups with {} classes",
+            self.most_scored(),
+            self.label.classes.len()
+        );
         Err(EntryError::new("fairness", message))
     }
 
@@ -427,9 +436,19 @@ impl Config {
         self.group.iter().map(GroupEntry::n_groups).fold(1, usize::saturating_mul)
     }
 
-    /// Whether scores are released by group: of two classes, and of no more groups than can be compared.
+    /// Whether scores are released by group: where there is a positive class, and of no more groups than can be
+    /// compared.
     pub(crate) fn has_scores(&self) -> bool {
-        self.label.classes.len() == 2 && self.n_groups() <= MOST_SCORED
+        let is_scored = self.fairness.positive(&self.label.classes).is_some();
+        is_scored && self.n_groups() <= self.most_scored()
+    }
+
+    /// The most groups whose scores are released.
+    fn most_scored(&self) -> usize {
+        match self.label.classes.len() {
+            0..=2 => MOST_SCORED,
+            n => (MOST_BLOCKS / CumulativeCounts::blocks_of_group(n)).min(MOST_SCORED),
+        }
     }
 
     /// Answers are counted by group, class and answer: refuses more counts than a table has use

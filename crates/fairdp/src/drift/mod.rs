@@ -142,7 +142,7 @@ pub fn drift(folder: &Path, tables: &[String], options: &DriftOptions) -> Result
     let mut files = ReleaseFiles::default();
     if let (Some(known), Some(cells)) = (&subject.scores, table.cells.take()) {
         let noise = paid.planned(SCORES)?.noise_multiplier;
-        let counts = scores_file::release(cells.into_values(), noise, most, &mut paid.key.stream(SCORES, 0))?;
+        let counts = scores_file::release(&cells, noise, most, &mut paid.key.stream(SCORES, 0))?;
         if table.has_groups {
             files.add(scores_file::SCORES, known.of_test(counts.clone()).to_json()?);
         }

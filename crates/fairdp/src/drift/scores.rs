@@ -37,7 +37,7 @@ impl Counts<'_> {
         let total =
             |group: usize| -> f64 { (0..self.n_classes).map(|class| self.cumulative.total(group, class)).sum() };
         let others: f64 = (0..self.cumulative.n_groups()).filter(|other| *other != group).map(total).sum();
-        let noise = self.n_classes as f64 * self.cumulative.total_noise(self.sums).powi(2);
+        let noise = (0..self.n_classes).map(|class| self.cumulative.total_noise(self.sums, class).powi(2)).sum::<f64>();
         Share::independent(total(group), others, noise, (self.cumulative.n_groups() - 1) as f64 * noise)
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn compared(subject: &Subject, table: &NewTable) -> (Vec<ScoreDrift>,
     let known =
         subject.scores.as_ref().and_then(|scores| Some((scores, scores.test.as_ref().or(scores.training.as_ref())?)));
     let (Some((scores, known)), Some(found)) = (known, &table.counts) else {
-        notes.push("groups and scores are not compared: the release has no cumulative scores".to_owned());
+        notes.push("groups and scores are not compared: the release has no cumulative scores of two classes with one threshold a group".to_owned());
         return (Vec::new(), notes);
     };
     if !table.has_groups {

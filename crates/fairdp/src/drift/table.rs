@@ -10,7 +10,6 @@ use super::columns::Columns;
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseBinding;
 use crate::new_records::Subject;
-use crate::scores::cell;
 
 /// Exact counts of a table. **Not private.**
 pub(super) struct NewTable {
@@ -39,13 +38,13 @@ impl NewTable {
             encoder = encoder.with_groups(&names, file)?;
         }
         let mut limit = UnitLimit::new(schema.unit.as_deref(), most, &names, file)?;
-        let grid = subject.scores.as_ref().map(crate::scores::ScoresFile::grid);
+        let scoring = subject.scores.as_ref().map(|scores| scores.scoring(&subject.model));
         let n_groups = if has_groups { encoding.groups().len() } else { 1 };
         let mut table = Self {
             rows: 0,
             has_groups,
             columns: Columns::new(encoder.counts(), if has_groups { encoding.groups() } else { &[] }),
-            cells: grid.as_ref().map(|_| ScoreCells::new(n_groups)),
+            cells: scoring.as_ref().map(|scoring| scoring.no_records(n_groups)),
             counts: None,
             digest: RowsDigest::default(),
         };
@@ -80,9 +79,9 @@ impl NewTable {
                 Err(error) => return Err(error.into()),
             };
             table.columns.count(encoder.counts(), group.filter(|_| has_groups));
-            if let (Some(group), Some(grid), Some(cells)) = (group, &grid, &mut table.cells) {
+            if let (Some(group), Some(scoring), Some(cells)) = (group, &scoring, &mut table.cells) {
                 subject.model.probabilities(features.iter().copied().enumerate(), &mut probabilities);
-                cells.add(group, 0, cell(grid, &probabilities));
+                scoring.add(cells, group, 0, &probabilities);
             }
         }
         if table.rows == 0 {

@@ -28,7 +28,7 @@ use dp_linear::{GaussianBudget, Goal, RecallBiasesConfig};
 use dp_table::{MemoryTable, ReadProgress, TableFiles};
 use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
-use fair_decisions::{Mode, PrefixSums};
+use fair_decisions::{CumulativeCounts, Mode, PrefixSums, ScoreCells};
 
 use self::candidates::{Candidate, Limits};
 use self::checkpoint::Checkpoints;
@@ -349,7 +349,9 @@ fn share_of_scores(config: &Config, budget: GaussianBudget) -> Result<f64> {
         return Ok(0.0);
     }
     let (sums, alone) = (PrefixSums::new(), budget.noise_multiplier(1.0, 1)?.get());
-    let noise = sums.noise_std(alone, config.counted_per_unit()) * sums.largest_error();
+    let std = sums.noise_std(alone, config.counted_per_unit());
+    let counts = CumulativeCounts::expected(&ScoreCells::of_classes(1, config.label.classes.len()), std);
+    let noise = counts.encoding_noise(0) * sums.largest_error();
     let wanted = (noise / (ERROR * config.fairness.smallest as f64)).powi(2);
     let most = if config.fairness.mode == Mode::None { MOST_FOR_PRICES } else { MOST_FOR_THRESHOLDS };
     Ok(wanted.min(most))

@@ -7,7 +7,7 @@ use std::path::Path;
 use dp_linear::Streams as _;
 use dp_table::{EncodedFile, EncodedTable, Schema, TableFiles};
 use dp_train::{Device, DeviceName, NUMERICS, platform};
-use fair_decisions::CumulativeCounts;
+use fair_decisions::{CumulativeCounts, ScoreCells};
 use rand_chacha::ChaCha20Rng;
 use rayon::ThreadPool;
 
@@ -381,20 +381,20 @@ impl Run<'_> {
         if !self.config().has_scores() {
             return Ok(None);
         }
-        let mut scores = ScoresFile::of(model);
+        let mut scores = ScoresFile::of(model, self.config().fairness.class.clone());
         if let Some(planned) = plan.scores_of(Subset::Training) {
             journal.stage("releasing scores")?;
-            let cells = tables.training().scores(model, &scores.grid())?;
-            let counts = self.release_scores(planned, cells, &mut key.stream("scores", 0))?;
+            let cells = tables.training().scores(model, &scores)?;
+            let counts = self.release_scores(planned, &cells, &mut key.stream("scores", 0))?;
             let (aim, decision) = (self.config().fairness.aim()?, model.pipeline().decision);
             let (_, thresholds) = chosen(&scores, &counts, &aim, decision, model.encoding().groups(), model.classes());
-            model.set_thresholds(&thresholds);
+            model.set_thresholds(&thresholds)?;
             scores.training = Some(counts);
         }
         Ok(Some(scores))
     }
 
-    fn release_scores(&self, planned: &Planned, cells: Vec<f64>, rng: &mut ChaCha20Rng) -> Result<CumulativeCounts> {
+    fn release_scores(&self, planned: &Planned, cells: &ScoreCells, rng: &mut ChaCha20Rng) -> Result<CumulativeCounts> {
         scores::release(cells, planned.noise_multiplier, self.config().counted_per_unit(), rng)
     }
 
@@ -425,8 +425,8 @@ impl Run<'_> {
             return FairnessReport::of(&counts, groups, classes);
         };
         if let Some(planned) = plan.scores_of(Subset::Test) {
-            let cells = tables.test().scores(model, &scores.grid())?;
-            scores.test = Some(self.release_scores(planned, cells, &mut key.stream("test scores", 0))?);
+            let cells = tables.test().scores(model, scores)?;
+            scores.test = Some(self.release_scores(planned, &cells, &mut key.stream("test scores", 0))?);
         }
         post_processing::report(scores, &self.config().fairness.aim()?, model)
     }

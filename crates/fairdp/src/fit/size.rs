@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{FitPlan, SCORES, refuse_delta};
 use crate::config::{Config, TuningEntry, UnitRows};
 use crate::error::{FairdpError, Result};
-use fair_decisions::{Mode, PrefixSums};
+use fair_decisions::{CumulativeCounts, Mode, PrefixSums, ScoreCells};
 
 /// Noise in a logit, in standard deviations of a typical one, beyond which a model would say
 /// nothing.
@@ -97,8 +97,9 @@ impl TableSize {
         let least = |plan: &FitPlan| -> Result<usize> {
             let (sums, planned) = (PrefixSums::new(), plan.release(SCORES)?);
             let std = sums.noise_std(planned.noise_multiplier.get(), config.counted_per_unit());
-            // Two groups of two classes.
-            Ok((4.0 * sums.enough_records(std)).ceil() as usize)
+            let counts = CumulativeCounts::expected(&ScoreCells::of_classes(1, config.label.classes.len()), std);
+            // Two groups, each with records of the positive class and of others.
+            Ok((4.0 * counts.enough_records(&sums)).ceil() as usize)
         };
         let (needed, n) = (least(plan)?, plan.n_training);
         if n >= needed {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dp_linear::{RowSource as _, of_ranks};
+use dp_linear::{RowSource as _, SparseRow, of_ranks};
 use dp_table::{EncodedFile, EncodedTable, NumberLabel, Schema, TableCounts};
 use dp_train::ranks::{Alone, Collective, held_by};
 
@@ -18,9 +18,9 @@ use crate::model::FittedModel;
 use crate::numbers::NumberAnswers;
 use crate::rank_files::RankFiles;
 use crate::recipe::{Method, Recipe};
-use crate::scores::cell;
+use crate::scores::ScoresFile;
 use crate::subsets::{Division, HeldTable, RowList, SubsetRows, not_in, split, within_most};
-use fair_decisions::{ScoreCells, ScoreGrid};
+use fair_decisions::ScoreCells;
 
 /// Whether each rank needs its own records alone. Trials are made side by side, each on all
 /// records; so is a network without privacy, whose sums depend on how they are split; a table that
@@ -214,7 +214,7 @@ impl<'a> TableSubset<'a> {
 
     /// Calls `visit` with the group, the class and a model's probabilities for each record of this
     /// rank.
-    fn visit_here(&self, model: &FittedModel, visit: &mut dyn FnMut(u32, usize, &[f64])) {
+    fn visit_here(&self, model: &FittedModel, visit: &mut dyn FnMut(u32, SparseRow<'_>, &[f64])) {
         let rows = SubsetRows::new(self.table, self.members, Arc::new(Alone), true);
         let mut probabilities = vec![0.0; model.classes().len()];
         rows.visit(self.members.held(), &mut |index, row| {
@@ -223,16 +223,17 @@ impl<'a> TableSubset<'a> {
             }
             let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
             model.probabilities(features, &mut probabilities);
-            visit(self.members.group(self.table, index), row.label, &probabilities);
+            visit(self.members.group(self.table, index), row, &probabilities);
         });
     }
 
     /// A model's answers for the records of this rank.
     fn answers_here(&self, model: &FittedModel) -> Answers {
         let mut answers = Answers::default();
-        self.visit_here(model, &mut |group, label, probabilities| {
-            answers.labels.push(label as u32);
-            answers.answers.push(model.decide(probabilities, group as usize) as u32);
+        self.visit_here(model, &mut |group, row, probabilities| {
+            let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
+            answers.labels.push(row.label as u32);
+            answers.answers.push(model.decide(probabilities, features, group as usize) as u32);
             answers.groups.push(group);
             answers.scores.push(probabilities[probabilities.len() - 1]);
         });
@@ -240,12 +241,13 @@ impl<'a> TableSubset<'a> {
     }
 
     /// Counts of all ranks' records by group, class and cell of the score.
-    pub(crate) fn scores(&self, model: &FittedModel, grid: &ScoreGrid) -> Result<Vec<f64>> {
-        let mut cells = ScoreCells::new(model.encoding().groups().len());
-        self.visit_here(model, &mut |group, label, probabilities| {
-            cells.add(group as usize, label, cell(grid, probabilities));
+    pub(crate) fn scores(&self, model: &FittedModel, scores: &ScoresFile) -> Result<ScoreCells> {
+        let (scoring, n_groups) = (scores.scoring(model), model.encoding().groups().len());
+        let mut cells = scoring.no_records(n_groups);
+        self.visit_here(model, &mut |group, row, probabilities| {
+            scoring.add(&mut cells, group as usize, row.label, probabilities);
         });
-        Ok(of_ranks(cells.into_values(), self.source.ranks())?)
+        Ok(scoring.no_records(0).with_values(of_ranks(cells.into_values(), self.source.ranks())?))
     }
 
     /// A model's numbers for the records of this rank, in units of the label.

@@ -4,6 +4,7 @@ use dp_table::{BadRows, BlockKind, Encoding};
 
 use super::FitPlan;
 use super::candidates::Candidate;
+use crate::coins::IN_WORDS;
 use crate::config::{Config, UnitRows, WeightEntry};
 use crate::fairness::FairnessReport;
 use crate::statement::Unit;
@@ -87,9 +88,11 @@ pub(crate) fn test_figures(fairness: &FairnessReport) -> String {
     } else {
         "cumulative counts by group, class and score"
     };
+    let has_coins = fairness.thresholds.as_ref().is_some_and(|thresholds| !thresholds.coins.is_empty());
+    let coins = if has_coins { format!("; {IN_WORDS}, and figures are means over it") } else { String::new() };
     format!(
         "from {counts} on records that were not trained on, each number of records with Gaussian noise of standard \
-         deviation {:.2}; a record is in one part alone, so ε is the largest of the parts'{lowest}",
+         deviation {:.2}; a record is in one part alone, so ε is the largest of the parts'{coins}{lowest}",
         fairness.noise_std
     )
 }

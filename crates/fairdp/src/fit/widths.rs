@@ -13,8 +13,8 @@ use crate::fairness::CONFIDENCE;
 /// A typical rate of the two classes above the common threshold.
 const RATES: [f64; 2] = [0.2, 0.7];
 
-/// Half-widths of intervals in a group with so many test records of each class, whose false-positive rate is .2 and
-/// whose true-positive rate is .7.
+/// Half-widths of intervals in a group with so many test records of the positive class and of all others, whose
+/// false-positive rate is .2 and whose true-positive rate is .7.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PlannedWidths {
@@ -51,7 +51,7 @@ fn width(config: &Config, epsilon: f64, records: f64) -> Result<PlannedWidths> {
     let budget = GaussianBudget::new(Epsilon::new(epsilon)?, Delta::new(config.privacy.delta)?)?;
     let sums = PrefixSums::new();
     let std = sums.noise_std(budget.noise_multiplier(1.0, 1)?.get(), config.counted_per_unit());
-    let counts = CumulativeCounts::expected(&typical(records), std);
+    let counts = CumulativeCounts::expected(&typical(records, config.label.classes.len()), std);
     let shares: [Share; 2] = [0, 1].map(|class| counts.share_above(&sums, 0, class, ScoreGrid::common()));
     let half = |low: f64, high: f64| 0.5 * (high - low);
     let rate = mean_of_shares(&shares[1..], CONFIDENCE);
@@ -67,15 +67,18 @@ fn width(config: &Config, epsilon: f64, records: f64) -> Result<PlannedWidths> {
     })
 }
 
-/// Records of one group: each class spread evenly over the cells on either side of the common threshold.
-fn typical(records: f64) -> ScoreCells {
-    let cells = RATES.iter().flat_map(|rate| {
+/// Records of one group: each side spread evenly over its blocks, and over the cells on either side of the common
+/// threshold.
+fn typical(records: f64, n_classes: usize) -> ScoreCells {
+    let n_others = CumulativeCounts::blocks_of_group(n_classes) - 1;
+    let blocks = std::iter::repeat_n((RATES[0], records / n_others as f64), n_others).chain([(RATES[1], records)]);
+    let cells = blocks.flat_map(|(rate, records)| {
         (0..N_CELLS).map(move |cell| {
             let is_above = cell > ScoreGrid::common();
             let (share, n) =
-                if is_above { (*rate, N_EDGES - ScoreGrid::common()) } else { (1.0 - rate, ScoreGrid::common() + 1) };
+                if is_above { (rate, N_EDGES - ScoreGrid::common()) } else { (1.0 - rate, ScoreGrid::common() + 1) };
             records * share / n as f64
         })
     });
-    ScoreCells::of(cells.collect())
+    ScoreCells::of_classes(1, n_classes).with_values(cells.collect())
 }

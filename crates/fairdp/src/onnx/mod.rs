@@ -4,7 +4,7 @@
 //! Every input column is a separate input `[rows, 1]`: numbers in single precision, NaN where
 //! they are missing, categories as texts without blanks around them. A vector is one input `[rows,
 //! length]`, and so are the features of an image, which its filters have made before. Outputs are `probabilities`,
-//! `[rows, classes]`, and, unless decisions depend on the group, `prediction`, the name of the
+//! `[rows, classes]`, and, unless decisions depend on the group or on a coin, `prediction`, the name of the
 //! class. A model that predicts a number has the output `prediction`, `[rows, 1]`, alone; where something is
 //! taken off it by group, the output is `before_groups`, from which it is not. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
 //! has no answer: NaN for every probability and an empty prediction. Such rows have a missing or
@@ -73,7 +73,8 @@ pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
     };
     let nan = graph.floats("no probability", &[1, 1], &[f32::NAN]);
     graph.apply_to("Where", &output, &[&refused, &nan, &probabilities], &[]);
-    if let [offsets] = &model.pipeline().offsets[..] {
+    // A graph has no hash of its inputs that could toss a coin.
+    if let ([offsets], None) = (&model.pipeline().offsets[..], &model.pipeline().coins) {
         decide(&mut graph, &probabilities, &refused, offsets, model.classes());
     }
     graph.into_model("fairdp", "Raw columns to probabilities; numbers as float, NaN if missing, categories as text.")

@@ -119,6 +119,9 @@ fn a_group_without_a_class_is_said_to_have_none() {
     assert!(
         fs::read_to_string(here.join("run/release/card.html")).unwrap().contains("<p>No records of class 1, within")
     );
+    let card = fs::read_to_string(here.join("run/release/card.html")).unwrap();
+    let why = "worst-group moves nothing: two groups with about ";
+    assert!(card.contains(why) && card.contains("training records of each class are needed at this ε"), "{card}");
     let without = json(here.join("run/release/fairness.json"))["thresholds"]["without_class"].clone();
     assert_eq!((&without[0]["group"], &without[0]["class"]), (&"f".into(), &"1".into()));
     assert_eq!(without[0]["maybe_none"], true);

@@ -12,6 +12,7 @@ mod csv_to_release;
 mod cuda;
 mod curves;
 mod exports;
+mod fairness;
 mod groups;
 #[cfg(feature = "images")]
 mod images;

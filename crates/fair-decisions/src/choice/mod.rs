@@ -1,4 +1,7 @@
-//! One threshold for each group.
+//! Thresholds of each group.
+
+mod coins;
+mod hull;
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
@@ -6,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cumulative::CumulativeCounts;
 use crate::grid::{N_EDGES, ScoreGrid};
+use crate::mixture::Mixture;
 use crate::mode::{Aim, Mode};
 use crate::prefix_sums::PrefixSums;
-use crate::rates::Rates;
+use crate::rates::{Rates, Threshold};
 
 /// Accuracy that is given up for a gap smaller by 1 where both are within the limits: it decides
 /// between thresholds with nearly the same gap.
@@ -33,6 +37,8 @@ struct Effort {
     rounds: usize,
     /// Pairs of other noise, where two groups move.
     pairs: usize,
+    /// Rates at which groups are tried to meet by coins.
+    targets: usize,
 }
 
 impl Effort {
@@ -42,9 +48,9 @@ impl Effort {
     }
 }
 
-const FULL: Effort = Effort { points: 256, distances: 24, rounds: 20, pairs: 16 };
-const LIGHT: Effort = Effort { points: 64, distances: 12, rounds: 2, pairs: 2 };
-const NONE: Effort = Effort { points: 0, distances: 0, rounds: 0, pairs: 0 };
+const FULL: Effort = Effort { points: 256, distances: 24, rounds: 20, pairs: 16, targets: 128 };
+const LIGHT: Effort = Effort { points: 64, distances: 12, rounds: 2, pairs: 2, targets: 32 };
+const NONE: Effort = Effort { points: 0, distances: 0, rounds: 0, pairs: 0, targets: 0 };
 
 /// What thresholds amount to, on the records that were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -125,8 +131,8 @@ pub enum KeptReason {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// The edge of each group.
-    pub edges: Vec<usize>,
+    /// The threshold of each group: an edge, or with [`Aim::coins`] several between which a coin decides.
+    pub thresholds: Vec<Mixture>,
     /// Why none moved, if so.
     pub kept: Option<KeptReason>,
     /// With the common threshold, on the records that were counted.
@@ -137,7 +143,7 @@ pub struct Choice {
     pub gain: Option<Gain>,
     /// Groups with enough records for a threshold of their own.
     pub large: Vec<usize>,
-    /// Records of each class that are enough.
+    /// Records of each side that are enough; for the worst group, of each class.
     pub needed: f64,
 }
 
@@ -152,19 +158,20 @@ pub struct Choice {
 /// two standard deviations of noise and of the draw of records.
 ///
 /// **Source.** Equalised odds as a pair of rates that all groups can reach: Hardt, Price and Srebro 2016; here
-/// with one threshold for each group, so that the same record always has the same answer. Gain: Efron 1983, the
+/// with one threshold for each group, so that the same record always has the same answer, unless the aim allows
+/// [coins](Aim::coins). Gain: Efron 1983, the
 /// optimism of a choice, by a parametric bootstrap whose draws are public.
 pub fn choose(sums: &PrefixSums, counts: &CumulativeCounts, aim: &Aim, balance: f64) -> Choice {
     let (released, mut rng) = (ReleasedCounts { sums, counts, balance }, ChaCha20Rng::seed_from_u64(SEED));
     let effort = if aim.mode == Mode::None { NONE } else { FULL };
     let search = Search::new(released, aim, effort, None, &mut rng);
-    let (edges, gain, kept) = match search.decide(released, &mut rng) {
-        Ok((edges, gain)) => (edges, Some(gain), None),
-        Err(kept) => (search.common.clone(), None, Some(kept)),
+    let (thresholds, gain, kept) = match search.decide(released, &mut rng) {
+        Ok((thresholds, gain)) => (thresholds, Some(gain), None),
+        Err(kept) => (search.common.iter().map(|&edge| Mixture::at(edge)).collect(), None, Some(kept)),
     };
-    let after = search.rates.quality(aim.mode, &edges);
+    let after = search.rates.quality(aim.mode, &thresholds);
     let Rates { needed, large, .. } = search.rates;
-    Choice { edges, kept, before: search.before, after, gain, needed, large }
+    Choice { thresholds, kept, before: search.before, after, gain, needed, large }
 }
 
 /// Released counts, and how the decision weighs classes in them.
@@ -194,7 +201,7 @@ impl<'a> Search<'a> {
         rng: &mut ChaCha20Rng,
     ) -> Self {
         let ReleasedCounts { sums, counts, balance } = released;
-        let mut rates = Rates::of(sums, counts, balance);
+        let mut rates = Rates::of(sums, counts, balance, aim.mode);
         if let Some(large) = large {
             rates.large = large.to_vec();
         }
@@ -204,7 +211,7 @@ impl<'a> Search<'a> {
             let normal = counts.normal(rng);
             // Both signs: what is drawn has the mean of what was released.
             for sign in [1.0, -1.0] {
-                let mut other = Rates::of(sums, &counts.again(sums, &normal, [0.0, sign]), balance);
+                let mut other = Rates::of(sums, &counts.again(sums, &normal, [0.0, sign]), balance, aim.mode);
                 other.large.clone_from(&rates.large);
                 draws.push(other);
             }
@@ -213,7 +220,7 @@ impl<'a> Search<'a> {
         Self { aim, before: rates.quality(aim.mode, &common), rates, draws, common }
     }
 
-    fn decide(&self, released: ReleasedCounts<'_>, rng: &mut ChaCha20Rng) -> Result<(Vec<usize>, Gain), KeptReason> {
+    fn decide(&self, released: ReleasedCounts<'_>, rng: &mut ChaCha20Rng) -> Result<(Vec<Mixture>, Gain), KeptReason> {
         let Aim { mode, max_gap, .. } = *self.aim;
         if mode == Mode::None {
             return Err(KeptReason::NotAsked);
@@ -224,13 +231,13 @@ impl<'a> Search<'a> {
         if mode != Mode::WorstGroup && self.before.gap <= max_gap {
             return Err(KeptReason::SmallEnough { gap: self.before.gap });
         }
-        let edges = self.best(self.aim.max_loss, FULL);
-        let claimed = self.claim(&edges);
-        let gain = self.gain(&edges, self.aim.max_loss, released, rng);
+        let thresholds = self.chosen(self.aim.max_loss, FULL);
+        let claimed = self.claim(&thresholds);
+        let gain = self.gain(&thresholds, self.aim.max_loss, released, rng);
         if gain.is_told() {
-            return Ok((edges, gain));
+            return Ok((thresholds, gain));
         }
-        let without_cap = self.best(1.0, FULL);
+        let without_cap = self.chosen(1.0, FULL);
         let quality = self.rates.quality(mode, &without_cap);
         let is_capped =
             self.claim(&without_cap) > 2.0 * claimed && self.gain(&without_cap, 1.0, released, rng).is_told();
@@ -243,14 +250,14 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// What these edges gain on the records that they were chosen by.
-    fn claim(&self, edges: &[usize]) -> f64 {
-        self.left(&self.before) - self.left(&self.rates.quality(self.aim.mode, edges))
+    /// What these thresholds gain on the records that they were chosen by.
+    fn claim(&self, thresholds: &[Mixture]) -> f64 {
+        self.left(&self.before) - self.left(&self.rates.quality(self.aim.mode, thresholds))
     }
 
     /// What they gain on others.
-    fn gain(&self, edges: &[usize], max_loss: f64, released: ReleasedCounts<'_>, rng: &mut ChaCha20Rng) -> Gain {
-        let claimed = self.claim(edges);
+    fn gain(&self, thresholds: &[Mixture], max_loss: f64, released: ReleasedCounts<'_>, rng: &mut ChaCha20Rng) -> Gain {
+        let claimed = self.claim(thresholds);
         if claimed <= 0.0 {
             return Gain { value: claimed, deviation: 0.0 };
         }
@@ -261,8 +268,8 @@ impl<'a> Search<'a> {
                 let counts = released.counts.again(released.sums, &released.counts.normal(rng), [1.0; 2]);
                 let again = ReleasedCounts { counts: &counts, ..released };
                 let again = Search::new(again, self.aim, LIGHT, Some(large), rng);
-                let edges = again.best(max_loss, LIGHT);
-                again.claim(&edges) - self.claim(&edges)
+                let thresholds = again.chosen(max_loss, LIGHT);
+                again.claim(&thresholds) - self.claim(&thresholds)
             })
             .collect();
         let mean = too_much.iter().sum::<f64>() / times as f64;
@@ -278,33 +285,47 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The largest of the three losses.
-    fn loss(&self, quality: &Quality) -> f64 {
+    /// The losses that are capped.
+    fn losses(&self, quality: &Quality) -> [f64; 3] {
         let Quality { accuracy, balanced_accuracy, plain_accuracy, .. } = self.before;
-        let losses = [
+        [
             accuracy - quality.accuracy,
             balanced_accuracy - quality.balanced_accuracy,
             plain_accuracy - quality.plain_accuracy,
-        ];
-        losses.into_iter().fold(f64::NEG_INFINITY, f64::max)
+        ]
+    }
+
+    /// The largest of them.
+    fn loss(&self, quality: &Quality) -> f64 {
+        self.losses(quality).into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// What is minimised; infinite beyond the cap.
-    fn cost(&self, edges: &[usize], max_loss: f64) -> f64 {
+    fn cost<T: Threshold>(&self, thresholds: &[T], max_loss: f64) -> f64 {
         let mode = self.aim.mode;
-        let quality = self.rates.quality(mode, edges);
+        let quality = self.rates.quality(mode, thresholds);
         if self.loss(&quality) > max_loss {
             return f64::INFINITY;
         }
         let left = if self.draws.is_empty() {
             self.left(&quality)
         } else {
-            let all = self.draws.iter().map(|rates| self.left(&rates.quality(mode, edges)));
+            let all = self.draws.iter().map(|rates| self.left(&rates.quality(mode, thresholds)));
             all.sum::<f64>() / self.draws.len() as f64
         };
         left - PRICE * (quality.accuracy - self.before.accuracy)
     }
 
+    /// The best thresholds, with coins where these are allowed.
+    fn chosen(&self, max_loss: f64, effort: Effort) -> Vec<Mixture> {
+        let edges = self.best(max_loss, effort);
+        if self.aim.coins {
+            return self.mixed(&edges, max_loss, effort);
+        }
+        edges.into_iter().map(Mixture::at).collect()
+    }
+
+    /// The best edges.
     fn best(&self, max_loss: f64, effort: Effort) -> Vec<usize> {
         let mut best = (self.cost(&self.common, max_loss), self.common.clone());
         let mut edges = self.common.clone();
@@ -439,7 +460,7 @@ mod tests {
         for mode in [Mode::EqualizedOdds, Mode::EqualOpportunity, Mode::DemographicParity] {
             for (noise, seed) in [(0.0, 0), (11.8, 1), (11.8, 2)] {
                 let choice = chosen(&shifted(&[0.0, -1.0], 20_000), Aim::of(mode), noise, seed);
-                let [a, b] = [0, 1].map(|group| grid.edges()[choice.edges[group]]);
+                let [a, b] = [0, 1].map(|group| grid.edges()[choice.thresholds[group].likeliest()]);
                 assert!(choice.kept.is_none() && (a - b - 1.0).abs() < 0.3, "{mode:?} {a} {b} {choice:?}");
                 assert!(choice.before.gap > 0.1 && choice.after.gap < 0.04, "{mode:?} {choice:?}");
             }
@@ -521,14 +542,42 @@ mod tests {
         assert!(n_kept >= 10, "{n_kept}");
     }
 
+    /// Groups whose ROC curves cross nowhere near: a coin closes the gap that edges leave, within the same cap.
+    #[test]
+    fn a_coin_reaches_what_no_edges_do() {
+        let spread = |i: usize| ((i % 997) as f64 + 0.5) / 997.0;
+        let spread = |i: usize| (spread(i) / (1.0 - spread(i))).ln();
+        // Scores of the second group tell its classes apart less well.
+        let of = |i: usize| {
+            let (group, class) = (i % 2, i / 2 % 2);
+            (group, class, spread(i / 4) + [3.0, 1.6][group] * (class as f64 - 0.5))
+        };
+        let all = cells(2, (0..80_000).map(of));
+        for mode in [Mode::EqualizedOdds, Mode::EqualOpportunity, Mode::DemographicParity] {
+            let aim = Aim::with_limits(mode, 0.2, 0.0).unwrap();
+            let (edges, coins) = (chosen(&all, aim, 0.0, 0), chosen(&all, aim.with_coins(true), 0.0, 0));
+            assert!(coins.after.gap <= edges.after.gap + 1e-9, "{mode:?} {coins:?} {edges:?}");
+            if mode == Mode::EqualizedOdds {
+                assert!(edges.after.gap > 0.01 && coins.after.gap < 1e-3, "{coins:?} {edges:?}");
+                assert!(coins.thresholds.iter().any(|threshold| threshold.fixed().is_none()), "{coins:?}");
+            }
+        }
+        let aim = Aim::with_limits(Mode::EqualizedOdds, 0.02, 0.0).unwrap().with_coins(true);
+        for seed in 0..3 {
+            let choice = chosen(&all, aim, 11.8, seed);
+            assert!(choice.before.accuracy - choice.after.accuracy <= 0.02, "{choice:?}");
+            assert!(choice.kept.is_some() || choice.after.gap < choice.before.gap, "{choice:?}");
+        }
+    }
+
     /// A group of few records keeps the common threshold, and the others move.
     #[test]
     fn small_groups_stay() {
         let mut all = shifted(&[0.0, -1.0, 0.0], 20_000).into_values();
         let third = all.len() / 3;
         all[2 * third..].iter_mut().for_each(|count| *count = (*count / 200.0).floor());
-        let choice = chosen(&ScoreCells::of(all), Aim::of(Mode::EqualizedOdds), 11.8, 1);
-        assert_eq!((choice.large.as_slice(), choice.edges[2]), (&[0, 1][..], ScoreGrid::common()));
+        let choice = chosen(&ScoreCells::new(3).with_values(all), Aim::of(Mode::EqualizedOdds), 11.8, 1);
+        assert_eq!((choice.large.as_slice(), choice.thresholds[2].fixed()), (&[0, 1][..], Some(ScoreGrid::common())));
         assert!(choice.kept.is_none() && choice.after.gap < 0.05);
     }
 }
