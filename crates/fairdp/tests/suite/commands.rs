@@ -143,7 +143,7 @@ fn fields_for_programs_change_on_purpose_alone() {
     fit --resume: accountant, attacks, chain, covers, delta, delta_reason, epsilon, epsilon_lower, epsilon_of_parts, epsilon_rdp, events, files, given, mark, method, model, noise, not_covered, out_of_scope, private, program, records, relation, sampling, seed, test_figures, total_epsilon, trust, tuning, unit, version
     predict: answered, remarks, rows, table, version
     report: fairness, statement, version
-    verify: confirmed_in_200_bits, delta, epsilon, epsilon_rdp, files, mark, private, verified, version, with_ledger
+    verify: confirmed_in_200_bits, delta, epsilon, epsilon_rdp, files, mark, private, signed, signed_by, verified, version, with_ledger
     account: answers, case, found, version
     methods: methods, version
     ledger show: at_other_deltas, cap, delta, fits, last_seal, ledger, left, left_in_a_new_scope, scopes, spent, unit, version

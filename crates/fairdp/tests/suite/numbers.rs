@@ -235,7 +235,7 @@ fn refusals_explain() {
         (test, "[model]\nobjective = \"equal-classes\"\n[test]", "model.objective = \"equal-classes\""),
         (test, "[method]\nname = \"dpsgd\"\n[test]", "method.name = \"dpsgd\": expected \"auto\" or \"conditioned\""),
         (test, "[method]\nname = \"conditioned-fair\"\n[test]", "method.name = \"conditioned-fair\": expected"),
-        (test, "[method]\nname = \"dpsgg\"\n[test]", "the nearest known one is `dpsgd`"),
+        (test, "[method]\nname = \"dpsgg\"\n[test]", "did you mean `dpsgd`?"),
         (
             test,
             "[tuning]\nmean_trials = 2\n[[tuning.candidate]]\n[[tuning.candidate]]\nmethod = { name = \"conditioned\" }\n[test]",

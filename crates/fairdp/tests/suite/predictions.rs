@@ -58,7 +58,7 @@ fn columns_are_carried_through_in_their_type() {
     assert!(rows.iter().zip(&before).all(|(row, before)| p_no(row, 1) == p_no(before, 6)));
 
     for (column, code, expected) in [
-        ("agee", 1, "column `agee` is missing from the header"),
+        ("agee", 2, "did you mean `age`?"),
         ("age,age", 2, "--keep = age: expected columns that are given once"),
     ] {
         let (found, message) = refused(here, &["predict", "run", "table.csv", "--out", "r.csv", "--keep", column]);
