@@ -57,10 +57,9 @@ fn columns_are_carried_through_in_their_type() {
     let p_no = |row: &[String], at: usize| row[at].parse::<f64>().unwrap().to_bits();
     assert!(rows.iter().zip(&before).all(|(row, before)| p_no(row, 1) == p_no(before, 6)));
 
-    for (column, code, expected) in [
-        ("agee", 2, "did you mean `age`?"),
-        ("age,age", 2, "--keep = age: expected columns that are given once"),
-    ] {
+    for (column, code, expected) in
+        [("agee", 2, "did you mean `age`?"), ("age,age", 2, "--keep = age: expected columns that are given once")]
+    {
         let (found, message) = refused(here, &["predict", "run", "table.csv", "--out", "r.csv", "--keep", column]);
         assert!(found == code && message.contains(expected), "{found} {message}");
         assert!(!here.join("r.csv").exists());
