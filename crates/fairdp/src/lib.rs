@@ -111,7 +111,9 @@ struct ExitCodesOfThePage;
 /// Every piece of a configuration on the pages fits the schema.
 ///
 /// ```
-/// include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/json_schema.rs"));
+/// mod json_schema {
+///     include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/json_schema.rs"));
+/// }
 ///
 /// let schema = fairdp::config_schema();
 /// let pages = [
@@ -127,7 +129,7 @@ struct ExitCodesOfThePage;
 /// for piece in pages.iter().flat_map(|page| page.split("```toml\n").skip(1)) {
 ///     let piece = piece.split("```").next().unwrap_or_default();
 ///     let value = toml::from_str(piece).unwrap();
-///     assert_eq!(refusal(&schema, &schema, &value, true), None, "{piece}");
+///     assert_eq!(json_schema::refusal(&schema, &schema, &value, true), None, "{piece}");
 ///     n_pieces += 1;
 /// }
 /// assert!(n_pieces >= 9);
