@@ -172,7 +172,7 @@ def seed(random_state: Any) -> int | None:
 
 def renamed(message: str) -> str:
     """A refusal of the library in the names of Python: it read a configuration that no person wrote."""
-    message = re.sub(r"\bconfiguration(:\d+)?: ", "", message)
+    message = re.sub(r"\bconfiguration(:\d+){0,2}: ", "", message)
     message = _CONFIGURED.sub(lambda name: _NAMES[name.group()], message)
     # A double is printed with all its zeros there.
     return re.sub(r"\d{21,}(\.\d+)?", lambda digits: shown(float(digits.group())), message)
