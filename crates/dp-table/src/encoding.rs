@@ -270,6 +270,26 @@ impl Encoding {
         is_name.then(|| parse::unit(text))
     }
 
+    /// The number of a row's unit, whose column stands at this place among so many; every spelling of a value has
+    /// the same number. `wrong` is why the row does not fit, if it does not. `None` if its unit cannot be read for
+    /// certain.
+    pub fn unit_of(
+        &self,
+        row: &TableRow,
+        (index, n_columns): (usize, usize),
+        wrong: Option<&TableError>,
+    ) -> Option<u64> {
+        // Nobody knows which fields are missing or too many.
+        if matches!(wrong, Some(TableError::WrongArity { .. } | TableError::EmptyLine { .. })) {
+            return None;
+        }
+        let text = row.field(index);
+        // Bytes that are no text were replaced.
+        let is_there = !matches!(wrong, Some(TableError::NotUtf8 { .. }))
+            || row.fields().count() == n_columns && !text.contains(char::REPLACEMENT_CHARACTER);
+        self.unit(text).filter(|_| is_there)
+    }
+
     /// Writes the codes of a row that does not fit, and returns the reason.
     ///
     /// The row keeps its unit. Units are public and decide which records are trained on. If a
@@ -288,17 +308,7 @@ impl Encoding {
             return Ok(wrong);
         }
         let (Some(index), Some(column)) = (binding.unit, &self.schema.unit) else { return Ok(wrong) };
-        let text = row.field(index);
-        let is_there = match &wrong {
-            // Nobody knows which fields are missing or too many.
-            TableError::WrongArity { .. } | TableError::EmptyLine { .. } => false,
-            // Bytes that are no text were replaced.
-            TableError::NotUtf8 { .. } => {
-                row.fields().count() == binding.n_columns && !text.contains(char::REPLACEMENT_CHARACTER)
-            }
-            _ => true,
-        };
-        match self.unit(text).filter(|_| is_there) {
+        match self.unit_of(row, (index, binding.n_columns), Some(&wrong)) {
             Some(unit) => {
                 self.layout.set_unit(out, unit);
                 Ok(wrong)

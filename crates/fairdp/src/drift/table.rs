@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use dp_table::{RowHasher, RowsDigest, TableError, TableFiles, TableRow};
+use dp_table::{Encoding, RowHasher, RowsDigest, TableError, TableFiles, TableRow};
 use fair_decisions::{CumulativeCounts, ScoreCells};
 
 use super::columns::Columns;
@@ -53,22 +53,22 @@ impl NewTable {
         let mut features = vec![0.0; encoding.width()];
         let mut probabilities = vec![0.0; subject.model.classes().len()];
         loop {
-            let is_read = match reader.read(&mut row) {
-                Ok(true) => Ok(()),
+            let wrong = match reader.read(&mut row) {
+                Ok(true) => None,
                 Ok(false) => break,
                 Err(TableError::EmptyLine { .. }) => continue,
-                Err(error) if error.is_of_one_row() => Err(error),
+                Err(error) if error.is_of_one_row() => Some(error),
                 Err(error) => return Err(error.into()),
             };
             table.digest = table.digest.plus(hasher.digest(number, &row));
             number += 1;
-            if is_read.is_ok() && !limit.takes(&row) {
+            if !limit.takes(encoding, &row, wrong.as_ref())? {
                 continue;
             }
             table.rows += 1;
-            let group = match is_read {
-                Ok(()) => encoder.encode(&row, &mut features),
-                Err(error) => {
+            let group = match wrong {
+                None => encoder.encode(&row, &mut features),
+                Some(error) => {
                     encoder.pass_over(&error);
                     Err(error)
                 }
@@ -98,14 +98,16 @@ impl NewTable {
 }
 
 /// Takes the first rows of a unit.
-struct UnitLimit {
+struct UnitLimit<'a> {
     /// The column of units and the most rows of one; none where rows are not limited.
     limit: Option<(usize, u64)>,
-    seen: HashMap<String, u64>,
+    n_columns: usize,
+    file: &'a Path,
+    seen: HashMap<u64, u64>,
 }
 
-impl UnitLimit {
-    fn new(unit: Option<&str>, most: Option<u64>, names: &[String], file: &Path) -> Result<Self> {
+impl<'a> UnitLimit<'a> {
+    fn new(unit: Option<&str>, most: Option<u64>, names: &[String], file: &'a Path) -> Result<Self> {
         let limit = match (unit, most) {
             (Some(unit), Some(most)) => {
                 let missing = || FairdpError::file(file, format!("has no column `{unit}`, whose values are protected"));
@@ -113,17 +115,23 @@ impl UnitLimit {
             }
             _ => None,
         };
-        Ok(Self { limit, seen: HashMap::new() })
+        Ok(Self { limit, n_columns: names.len(), file, seen: HashMap::new() })
     }
 
-    fn takes(&mut self, row: &TableRow) -> bool {
-        let Some((column, most)) = self.limit else { return true };
+    /// Whether a row is counted, which does not fit for the reason `wrong`. A row of nobody knows whom is refused:
+    /// a unit could have any number of them.
+    fn takes(&mut self, encoding: &Encoding, row: &TableRow, wrong: Option<&TableError>) -> Result<bool> {
+        let Some((column, most)) = self.limit else { return Ok(true) };
         #[cfg(test)]
         if crate::hook::ALL_ROWS_OF_A_UNIT.get() {
-            return true;
+            return Ok(true);
         }
-        let n = self.seen.entry(row.field(column).to_owned()).or_default();
+        let unit = encoding.unit_of(row, (column, self.n_columns), wrong).ok_or_else(|| {
+            let reason = wrong.map_or_else(|| "a row has none".to_owned(), ToString::to_string);
+            FairdpError::file(self.file, format!("no row without a readable unit of privacy is counted: {reason}"))
+        })?;
+        let n = self.seen.entry(unit).or_default();
         *n += 1;
-        *n <= most
+        Ok(*n <= most)
     }
 }

@@ -20,7 +20,7 @@ use crate::statement::ReleaseStatement;
 
 const PER_UNIT: u64 = 2;
 
-/// A table whose units have three rows each, from the unit of this number on.
+/// A table whose units have three rows each, from the unit of this number on, spelled in three ways.
 fn units(path: &Path, first: usize) {
     let mut csv = Vec::new();
     Example { rows: 3_000, ..Example::default() }.write(&mut csv).unwrap();
@@ -28,7 +28,8 @@ fn units(path: &Path, first: usize) {
     let (header, lines) = csv.split_once('\n').unwrap();
     let mut table = format!("person,{header}\n");
     for (row, line) in lines.lines().enumerate().filter(|(row, _)| row / 3 >= first) {
-        writeln!(table, "p{},{line}", row / 3).unwrap();
+        let [before, behind] = [["", ""], ["+", ""], ["", ".0"]][row % 3];
+        writeln!(table, "{before}{}{behind},{line}", row / 3).unwrap();
     }
     fs::write(path, table).unwrap();
 }
@@ -102,6 +103,14 @@ fn a_unit_changes_the_counts_by_as_many_records_as_are_paid_for() {
     for difference in difference(here, "") {
         assert!((difference - 2.0).abs() < 0.9, "{difference}");
     }
+    // Nobody knows whose a row with too many fields is.
+    let broken = here.join("broken.csv");
+    fs::write(&broken, fs::read_to_string(here.join("all.csv")).unwrap() + "1,1,1\n").unwrap();
+    let paid = DriftOptions { payment: Some(payment(&here.join("b"))), ..DriftOptions::default() };
+    let error = drift(&here.join("run"), &[broken.to_string_lossy().into_owned()], &paid).unwrap_err();
+    assert!(error.to_string().contains("no row without a readable unit of privacy is counted"), "{error}");
+    assert!(!here.join("b").exists());
+
     hook::ALL_ROWS_OF_A_UNIT.set(true);
     let found = difference(here, "-fault");
     hook::ALL_ROWS_OF_A_UNIT.set(false);
