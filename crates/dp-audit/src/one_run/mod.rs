@@ -41,7 +41,8 @@
 //! }
 //! let claim = attack.claim();
 //! let bounds = claim.bounds(&attack.scores(), 0.05)?;
-//! // A bound at 95 %: with at most one seed in twenty it is above the claim. Here it is 3.52, of seeds that were picked.
+//! // A bound at 95 %: with at most one seed in twenty it is above the claim. Here it is 3.52, of seeds
+//! // that were picked.
 //! assert!(bounds.gaussian > 2.5 && bounds.gaussian < claim.epsilon);
 //! assert!(!claim.refuted(&attack.scores(), 0.05));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

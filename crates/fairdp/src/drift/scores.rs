@@ -48,7 +48,11 @@ pub(super) fn compared(subject: &Subject, table: &NewTable) -> (Vec<ScoreDrift>,
     let known =
         subject.scores.as_ref().and_then(|scores| Some((scores, scores.test.as_ref().or(scores.training.as_ref())?)));
     let (Some((scores, known)), Some(found)) = (known, &table.counts) else {
-        notes.push("groups and scores are not compared: the release has no cumulative scores of two classes with one threshold a group".to_owned());
+        notes.push(
+            "groups and scores are not compared: the release has no cumulative scores of two classes with one threshold a \
+             group"
+                .to_owned(),
+        );
         return (Vec::new(), notes);
     };
     if !table.has_groups {
