@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use dp_table::thousands;
 use fairdp::{Progress, ReadProgress, printable};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
@@ -186,7 +187,7 @@ impl Shared {
         let share = self.reading.share();
         let left = share.map_or_else(String::new, |share| left(elapsed, share, 1.0 - share));
         let rate = rows as f64 / elapsed.max(1e-3);
-        Some((share, format!("{}: {} rows, {} rows/s{left}", stage.name, grouped(rows), grouped(rate as u64))))
+        Some((share, format!("{}: {} rows, {} rows/s{left}", stage.name, thousands(rows), thousands(rate as u64))))
     }
 }
 
@@ -201,13 +202,6 @@ fn left(elapsed: f64, done: f64, rest: f64) -> String {
         (0, minutes) => format!(", {minutes} min {} s left", seconds % 60),
         (hours, minutes) => format!(", {hours} h {minutes} min left"),
     }
-}
-
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap_or("")).collect();
-    groups.join(",")
 }
 
 fn say(line: &str) {
@@ -236,6 +230,6 @@ mod tests {
         assert_eq!(left(60.0, 10.0, 90.0), ", 9 min 0 s left");
         assert_eq!(left(3600.0, 1.0, 2.5), ", 2 h 30 min left");
         assert_eq!((left(0.1, 1.0, 1.0), left(5.0, 0.0, 1.0)), (String::new(), String::new()));
-        assert_eq!((grouped(7), grouped(1_234_567)), ("7".into(), "1,234,567".into()));
+        assert_eq!((thousands(7), thousands(1_234_567)), ("7".into(), "1,234,567".into()));
     }
 }

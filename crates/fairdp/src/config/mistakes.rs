@@ -114,11 +114,7 @@ impl<'a> Document<'a> {
             let within = named.strip_suffix(&format!("{key}: ")).unwrap_or(&named);
             let within = within.strip_suffix('.').map_or_else(|| within.to_owned(), |within| format!("{within}: "));
             let meant = did_you_mean(key, known.iter().copied());
-            let hint = match meant {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("expected {}", known.join(", ")),
-            };
-            self.note(span.start, format!("{within}unknown key `{key}`: {hint}"));
+            self.note(span.start, format!("{within}unknown key `{key}`: {}", hint(meant, &known)));
             return replace(&mut DeValueMut::Table(self.table.get_mut()), &span, &mut |key, value| {
                 meant.map(|meant| (Spanned::new(key.span(), Cow::Owned(meant.to_owned())), value))
             });
@@ -127,11 +123,7 @@ impl<'a> Document<'a> {
             Some(name) => {
                 let known = known(message);
                 let meant = did_you_mean(name, known.iter().copied()).map(str::to_owned);
-                let hint = match &meant {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("expected {}", known.join(", ")),
-                };
-                (format!("unknown name `{name}`: {hint}"), meant)
+                (format!("unknown name `{name}`: {}", hint(meant.as_deref(), &known)), meant)
             }
             None => (message.replace('\n', ", "), None),
         };
@@ -177,6 +169,11 @@ fn entry(place: &str) -> String {
 
 fn quoted_behind<'m>(message: &'m str, start: &str) -> Option<&'m str> {
     message.strip_prefix(start)?.split('`').next()
+}
+
+/// Which name was meant, or which there are.
+fn hint(meant: Option<&str>, known: &[&str]) -> String {
+    meant.map_or_else(|| format!("expected {}", known.join(", ")), |meant| format!("did you mean `{meant}`?"))
 }
 
 /// The names that a message says are expected.
