@@ -7,11 +7,11 @@ use clap::Args;
 use dp_accounting::{Rounding, decimal};
 use fairdp::{
     Comparison, Drift, DriftOptions, EpsilonChoice, Evaluated, Exit, FigureChange, NewTableOptions, PaymentOptions,
-    printable, printable_json,
+    printable,
 };
 
 use super::stream::Inputs;
-use super::{Failure, by_column, column_and_file, summary};
+use super::{Failure, answer, by_column, column_and_file, summary};
 
 /// Changes that are printed beside the alarms.
 const MOST_LINES: usize = 12;
@@ -108,10 +108,10 @@ impl EvaluateArgs {
         let Evaluated { statement, fairness, comparison, .. } = &evaluated;
         let exit = if comparison.alarms().next().is_some() { Exit::Alarm } else { Exit::Done };
         if json {
-            let answer = serde_json::json!({
+            let found = serde_json::json!({
                 "alarm": exit == Exit::Alarm, "statement": statement, "fairness": fairness, "comparison": comparison,
             });
-            writeln!(out, "{}", printable_json(&serde_json::to_string_pretty(&answer)?))?;
+            answer::document(out, &found)?;
             return Ok(exit);
         }
         let epsilon = decimal(statement.epsilon, 3, Rounding::Up);
@@ -169,7 +169,7 @@ impl DriftArgs {
         let drift = inputs.named(fairdp::drift(&folder, &inputs.tables, &options))?;
         let exit = if drift.alarms.is_empty() { Exit::Done } else { Exit::Alarm };
         if json {
-            writeln!(out, "{}", printable_json(&serde_json::to_string_pretty(&drift)?))?;
+            answer::document(out, &drift)?;
             return Ok(exit);
         }
         said(out, &drift)?;

@@ -58,6 +58,7 @@ fn outcomes_are_measured_within_a_budget_and_compared() {
     let turned = ["evaluate", "run", "turned.csv", "--epsilon", "1", "--seed", "5", "--json", "--out", "t"];
     let output = program(here, &turned);
     let answer: serde_json::Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(answer["version"], 1);
     assert!(output.status.code() == Some(5) && answer["alarm"] == true, "{answer}");
     done(here, &["verify", "t"]);
 
