@@ -76,6 +76,12 @@ impl Grid {
         Self::of_step(1.0)
     }
 
+    /// The grid of products of two of its values.
+    #[must_use]
+    pub fn squared(self) -> Self {
+        Self::of_step(self.step * self.step)
+    }
+
     /// The step.
     pub fn step(self) -> f64 {
         self.step

@@ -41,6 +41,25 @@ pub trait Substitute {
         own
     }
 
+    /// Whether sums are looked at: [`Self::adds_to_sum`], [`Self::noise_std`] and [`Self::saw`].
+    fn watches_sums(&self) -> bool {
+        false
+    }
+
+    /// What else is in the sum of a step, `[params]` in steps of the grid. `sum` is without it, and the
+    /// noise is to have the standard deviation `std`.
+    fn adds_to_sum(&self, _sum: &[f64], _std: f64, _grid: f64) -> Vec<i64> {
+        Vec::new()
+    }
+
+    /// The standard deviation that the noise has in the place of this one.
+    fn noise_std(&self, std: f64) -> f64 {
+        std
+    }
+
+    /// The sum of a step with its noise, `[params]`.
+    fn saw(&self, _noisy: &[f64]) {}
+
     /// Whether [`Self::noisy`] makes the noise.
     fn makes_noise(&self) -> bool {
         false

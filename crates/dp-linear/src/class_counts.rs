@@ -40,20 +40,13 @@ impl ClassCounts {
         }
         record(ledger, noise_multiplier)?;
         let counts = count_labels(labels.iter().copied(), n_classes);
-        Ok(Self::of(counts, Grid::for_counts(), noise_multiplier, 1, rng))
+        let std = noise_multiplier.get();
+        Ok(Self { counts: Grid::for_counts().release(counts, std, rng), std })
     }
 
-    /// Exact counts with noise, for a release that the caller's ledger has: a unit of privacy has at
-    /// most `records_per_unit` records. A record adds at most 1, in steps of the grid.
-    pub(crate) fn of(
-        exact: Vec<f64>,
-        grid: Grid,
-        noise_multiplier: NoiseMultiplier,
-        records_per_unit: u64,
-        rng: &mut dyn CryptoRng,
-    ) -> Self {
-        let std = noise_multiplier.get() * records_per_unit as f64;
-        Self { counts: grid.release(exact, std, rng), std }
+    /// Counts that were released with noise of this standard deviation.
+    pub(crate) fn of(counts: Vec<f64>, std: f64) -> Self {
+        Self { counts, std }
     }
 
     /// The counts as they were released: any of them may be negative.

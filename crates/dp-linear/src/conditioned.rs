@@ -25,6 +25,7 @@ use crate::conditioning::{BlockNoise, BlockTransform, ColumnBlock};
 use crate::descent::{self, Loss, State, logits};
 use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
+use crate::exact_sum::ExactSum;
 use crate::linear::Linear;
 use crate::rows::{RowSource, SparseRow};
 use crate::settings::Streams;
@@ -139,7 +140,7 @@ impl WhitenedBlocks {
             },
         )?;
         let std = settings.lengths.get() * (blocks.len() as f64).sqrt().next_up() * records_per_unit;
-        let released = grid.release(sum, std, &mut streams.stream("lengths", 0));
+        let released = streams.release("lengths", 0, ExactSum::new(grid, sum, std));
         let squares = released.iter().zip(&blocks).map(|(sum, block)| sum.max(LEAST * std) / total * block.longest());
         Ok(Self { squares: squares.collect(), blocks, priors })
     }
@@ -216,7 +217,7 @@ impl WhitenedBlocks {
         let mut state = State::begin(saved, size, settings.steps)?;
         while state.step < settings.steps {
             let sum = descent.gradient(rows, &state.parameters)?;
-            let gradient = grid.release(sum, std, &mut streams.stream("gradient", state.step));
+            let gradient = streams.release("gradient", state.step, ExactSum::new(grid, sum, std));
             let rate = Self::rate(first, state.step, settings.steps);
             let now = state.parameters.iter().zip(&state.before).zip(&gradient);
             let next = now

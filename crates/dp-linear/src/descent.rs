@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
+use crate::exact_sum::ExactSum;
 use crate::linear::Linear;
 use crate::rows::{RowSource, SparseRow};
 use crate::scales::{FeatureFacts, Scales};
@@ -299,8 +300,7 @@ pub(crate) fn descend<E: From<LinearError>>(
         let ahead: Vec<f64> =
             state.parameters.iter().zip(&state.before).map(|(now, before)| now + momentum * (now - before)).collect();
         let sum = descent.gradient(rows, &ahead)?;
-        let mut rng = streams.stream("gradient", state.step);
-        let gradient = descent.grid.release(sum, std, &mut rng);
+        let gradient = streams.release("gradient", state.step, ExactSum::new(descent.grid, sum, std));
         state.before = std::mem::take(&mut state.parameters);
         state.parameters = (0..size)
             .map(|i| {

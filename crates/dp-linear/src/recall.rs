@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::class_counts::{ClassCounts, count_labels};
 use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
+use crate::exact_sum::ExactSum;
 use crate::linear::Linear;
 use crate::release::record;
 use crate::rows::RowSource;
@@ -120,7 +121,7 @@ impl RecallBiases {
                     *sum += grid.place(f64::from(row.weight));
                 }
             })?;
-            Ok(grid.release(right, std, &mut streams.stream("right answers", round)))
+            Ok(streams.release("right answers", round, ExactSum::new(grid, right, std)))
         })
     }
 

@@ -2,11 +2,12 @@
 
 use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
-use rand_chacha::rand_core::CryptoRng;
 
 use crate::error::Result;
 use crate::exact::sum_rows;
+use crate::exact_sum::ExactSum;
 use crate::rows::RowSource;
+use crate::settings::Streams;
 
 /// A feature is taken to be at least this many standard deviations of the noise: what is rarer
 /// cannot be told from nothing.
@@ -53,7 +54,7 @@ impl Scales {
         facts: FeatureFacts,
         noise_multiplier: NoiseMultiplier,
         records_per_unit: f64,
-        rng: &mut dyn CryptoRng,
+        streams: &impl Streams,
     ) -> Result<Self> {
         let (constant, value) = facts.constant;
         let grid = Grid::for_values(facts.squares, rows.len());
@@ -72,7 +73,7 @@ impl Scales {
             },
         )?;
         let std = noise_multiplier.get() * facts.squares * records_per_unit;
-        let released = grid.release(sum, std, rng);
+        let released = streams.release("feature squares", 0, ExactSum::new(grid, sum, std));
         let least = LEAST * std / total;
         let mut mean_squares: Vec<f64> = released.iter().map(|sum| sum / total).collect();
         mean_squares[constant] = value * value;

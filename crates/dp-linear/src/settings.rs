@@ -5,6 +5,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::exact_sum::ExactSum;
 
 /// Whose loss is made small.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,4 +55,10 @@ impl Settings {
 pub trait Streams: Sync {
     /// The stream of this purpose and step.
     fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng;
+
+    /// The sum of this purpose and step with its noise: everything that leaves passes here. An audit
+    /// looks at it on both sides of the noise.
+    fn release(&self, purpose: &str, step: u64, sum: ExactSum) -> Vec<f64> {
+        sum.release(&mut self.stream(purpose, step))
+    }
 }

@@ -29,6 +29,7 @@ use crate::class_counts::ClassCounts;
 use crate::descent::{self, State};
 use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
+use crate::exact_sum::ExactSum;
 use crate::linear::Linear;
 use crate::rows::RowSource;
 use crate::scales::{FeatureFacts, Scales};
@@ -80,8 +81,9 @@ pub fn class_priors(
             }
         },
     )?;
-    let counts =
-        ClassCounts::of(counts, grid, noise_multiplier, records_per_unit, &mut streams.stream("class counts", 0));
+    // A record adds at most 1.
+    let std = noise_multiplier.get() * records_per_unit as f64;
+    let counts = ClassCounts::of(streams.release("class counts", 0, ExactSum::new(grid, counts, std)), std);
     let n = rows.len() as f64;
     let total = if is_weighted { counts.at_least_noise().iter().sum::<f64>().min(n) } else { n };
     Ok(Priors { priors: counts.priors(), spread: None, total })
@@ -162,7 +164,7 @@ pub fn prepare(
         n_classes => class_priors(rows, n_classes, noise, units, streams)?,
     };
     let units = settings.records_per_unit as f64;
-    let scales = Scales::fit(rows, total, facts, settings.squares, units, &mut streams.stream("feature squares", 0))?;
+    let scales = Scales::fit(rows, total, facts, settings.squares, units, streams)?;
     Ok(Prepared { priors, spread, total, scales })
 }
 

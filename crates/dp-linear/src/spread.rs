@@ -15,6 +15,7 @@ use dp_engine::Grid;
 
 use crate::error::Result;
 use crate::exact::sum_rows;
+use crate::exact_sum::ExactSum;
 use crate::rows::RowSource;
 use crate::settings::Streams;
 
@@ -70,7 +71,7 @@ impl Spread {
         )?;
         let sensitivity = (n_sums as f64).sqrt().next_up();
         let std = noise_multiplier.get() * sensitivity * records_per_unit as f64;
-        let released = grid.release(sums, std, &mut streams.stream("label moments", 0));
+        let released = streams.release("label moments", 0, ExactSum::new(grid, sums, std));
         let n = rows.len() as f64;
         let total = released.get(2).map_or(n, |total| total.max(LEAST * std).min(n));
         let mean = (released[0] / total).clamp(-1.0, 1.0);

@@ -1,6 +1,7 @@
 //! The Rust part of the Python package `fairdp`: see the package's README and its type stubs.
 
 mod accounting;
+mod audit;
 mod clipping;
 mod count;
 mod errors;
@@ -21,6 +22,8 @@ mod _fairdp {
 
     #[pymodule_export]
     use crate::accounting::accounting;
+    #[pymodule_export]
+    use crate::audit::audit;
     #[pymodule_export]
     use crate::clipping::clipping;
     #[pymodule_export]

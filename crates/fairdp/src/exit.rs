@@ -54,7 +54,7 @@ impl Exit {
             Self::Failed => "a file or the machine failed, or a row does not fit",
             Self::Usage => "the command line or the configuration is wrong",
             Self::Refused => "refused: not private, not worth having, or beyond a cap",
-            Self::NotVerified => "a release or a ledger does not hold",
+            Self::NotVerified => "a release, a ledger or a claim does not hold",
             Self::Alarm => "an alarm: a table or its outcomes are not those of the release",
             Self::Interrupted => "interrupted by a signal; what is kept was said",
         }

@@ -34,9 +34,20 @@ pub(crate) fn release_counts(
     records_per_unit: u64,
     rng: &mut ChaCha20Rng,
 ) -> Result<NoisyCounts> {
-    let std = noise_multiplier.get() * records_per_unit as f64;
     let (n_groups, n_classes) = shape;
-    Ok(NoisyCounts::new(Grid::for_counts().release(exact, std, rng), n_groups, n_classes, std)?)
+    let (noisy, std) = noisy_counts(exact, noise_multiplier, records_per_unit, rng);
+    Ok(NoisyCounts::new(noisy, n_groups, n_classes, std)?)
+}
+
+/// The counts with their noise, and its standard deviation.
+pub(crate) fn noisy_counts(
+    exact: Vec<f64>,
+    noise_multiplier: NoiseMultiplier,
+    records_per_unit: u64,
+    rng: &mut ChaCha20Rng,
+) -> (Vec<f64>, f64) {
+    let std = noise_multiplier.get() * records_per_unit as f64;
+    (Grid::for_counts().release(exact, std, rng), std)
 }
 
 /// Rates of one group, or of all.

@@ -14,7 +14,10 @@
 //! A run with a seed is not private. Its noise follows from the seed alone, so that releases of two
 //! tables can be compared.
 
-use dp_linear::Streams;
+use std::sync::Arc;
+
+use dp_audit::one_run::Attack;
+use dp_linear::{ExactSum, Streams};
 use dp_table::RowsDigest;
 use rand::rngs::OsRng;
 use rand::{RngCore, SeedableRng, TryRngCore};
@@ -75,7 +78,7 @@ impl DrawnKey {
                 hex::encode(digest.finalize())
             }
         };
-        NoiseKey { drawn: self.clone(), bits, bound_to: self.name_of(bound) }
+        NoiseKey { drawn: self.clone(), bits, bound_to: self.name_of(bound), watch: None }
     }
 }
 
@@ -96,11 +99,24 @@ impl NoiseBinding {
 }
 
 /// The key of a run's noise: every stream is a function of it, of a purpose and of a step.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct NoiseKey {
     drawn: DrawnKey,
     bits: String,
     bound_to: String,
+    /// Only in an audit, whose run releases nothing.
+    watch: Option<Arc<dyn Watch>>,
+}
+
+/// An audit's eyes on the sums of a run.
+pub(crate) trait Watch: Send + Sync {
+    /// The sum of this purpose and step with its noise.
+    fn release(&self, purpose: &str, step: u64, sum: ExactSum, rng: &mut ChaCha20Rng) -> Vec<f64>;
+
+    /// The attack on the steps of a method by name.
+    fn attack(&self) -> Option<&Arc<Attack>> {
+        None
+    }
 }
 
 impl NoiseKey {
@@ -114,7 +130,17 @@ impl NoiseKey {
     pub(crate) fn derived(&self, purpose: &str, number: u64) -> Self {
         let derived = |bits: &str| hex::encode(digest(bits, purpose, number));
         let drawn = DrawnKey { bits: derived(&self.drawn.bits), seed: self.drawn.seed };
-        Self { drawn, bits: derived(&self.bits), bound_to: self.bound_to.clone() }
+        Self { drawn, bits: derived(&self.bits), bound_to: self.bound_to.clone(), watch: self.watch.clone() }
+    }
+
+    /// The same key in an audit's run.
+    pub(crate) fn watched(&self, watch: Arc<dyn Watch>) -> Self {
+        Self { watch: Some(watch), ..self.clone() }
+    }
+
+    /// The attack on the steps of a method by name, in an audit's run.
+    pub(crate) fn attack(&self) -> Option<&Arc<Attack>> {
+        self.watch.as_ref()?.attack()
     }
 
     /// The key that divided the records.
@@ -131,6 +157,14 @@ impl NoiseKey {
 impl Streams for NoiseKey {
     fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng {
         ChaCha20Rng::from_seed(digest(&self.bits, purpose, step))
+    }
+
+    fn release(&self, purpose: &str, step: u64, sum: ExactSum) -> Vec<f64> {
+        let mut rng = self.stream(purpose, step);
+        match &self.watch {
+            Some(watch) => watch.release(purpose, step, sum, &mut rng),
+            None => sum.release(&mut rng),
+        }
     }
 }
 

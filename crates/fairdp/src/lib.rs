@@ -57,6 +57,11 @@ mod verify;
 
 pub use dp_table::ReadProgress;
 pub use dp_train::{DeviceName, ranks};
+/// Bounds from the scores of one run's canaries, for runs of others.
+pub mod one_run {
+    pub use dp_audit::one_run::{Claim, EpsilonBounds, Score};
+    pub use dp_train::TrainError;
+}
 pub use fair_decisions;
 pub use fair_metrics::noisy::NoisyNumber;
 
@@ -72,7 +77,8 @@ pub use exit::Exit;
 pub use export::{Exported, model_card, registry_entry};
 pub use fairness::{ColumnRates, Difference, FairnessReport, GroupRates, Rate};
 pub use fit::{
-    FitOptions, FitPlan, Fitted, PlannedFeatures, PlannedWidths, Progress, TableSize, finished, fit, fit_table, plan,
+    AttackedRelease, AttackedRun, AuditFault, AuditOptions, AuditReport, FitOptions, FitPlan, Fitted, OfKind,
+    PlannedFeatures, PlannedWidths, Progress, TableSize, audit, audit_table, finished, fit, fit_table, plan,
     plan_without_data,
 };
 pub use group_scores::CalibrationRange;
@@ -90,7 +96,7 @@ pub use price::{Price, PriceFigures, PricePoint};
 pub use printable::{printable, printable_json};
 pub use shared_ledger::{LedgerFit, LedgerTotals, LedgerView};
 pub use signature::{Signature, generate_key, sign};
-pub use statement::{Derivation, Program, ReleaseStatement, Unit};
+pub use statement::{AttackOnRun, Derivation, Program, ReleaseStatement, Unit};
 pub use streams::{is_stream, spool, stream_name};
 pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};

@@ -73,12 +73,7 @@ pub fn with_fairness(release: &BTreeMap<String, Vec<u8>>, aim: &Aim) -> Result<B
 /// [`FairdpError::NotVerified`] for a release that does not hold, [`FairdpError::Folder`] for a folder that is
 /// taken, and those of [`with_fairness`].
 pub fn write_with_fairness(folder: &Path, aim: &Aim, out: &Path) -> Result<FairnessReport> {
-    let verified = verify(folder)?;
-    let place = release_of(folder)?;
-    let mut release = BTreeMap::new();
-    for name in verified.statement.files.keys().map(String::as_str).chain([STATEMENT]) {
-        release.insert(name.to_owned(), input::bytes(&place.join(name))?);
-    }
+    let (release, _) = files_of(folder)?;
     let (files, statement) = derived(&release, aim)?;
     if out.exists() {
         return Err(FairdpError::folder(out, "exists", "a new one"));
@@ -87,6 +82,17 @@ pub fn write_with_fairness(folder: &Path, aim: &Aim, out: &Path) -> Result<Fairn
     let account = Account::of(statement.events.iter().cloned())?;
     files.publish(out, statement, &account)?;
     Ok(verify(&out.join(RELEASE))?.fairness)
+}
+
+/// The files of the release in a folder by name, and its statement, after the checks of [`verify`].
+pub(crate) fn files_of(folder: &Path) -> Result<(BTreeMap<String, Vec<u8>>, ReleaseStatement)> {
+    let statement = verify(folder)?.statement;
+    let place = release_of(folder)?;
+    let mut release = BTreeMap::new();
+    for name in statement.files.keys().map(String::as_str).chain([STATEMENT]) {
+        release.insert(name.to_owned(), input::bytes(&place.join(name))?);
+    }
+    Ok((release, statement))
 }
 
 fn derived(release: &BTreeMap<String, Vec<u8>>, aim: &Aim) -> Result<(ReleaseFiles, ReleaseStatement)> {

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier};
-use dp_linear::RowSource as _;
 use dp_linear::{FeatureFacts, Pace, Prepared, Streams as _};
 use dp_train::ranks::{Alone, Collective};
 use dp_train::{
@@ -25,7 +24,7 @@ use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::Layer;
 use crate::recipe::{Architecture, SgdMethod};
-use crate::subsets::SubsetRows;
+use crate::subsets::GroupedRows;
 
 /// Most bytes of all features, which are held in memory.
 const MOST_BYTES: usize = 4 << 30;
@@ -55,7 +54,7 @@ pub(crate) struct SgdRun<'a> {
 
 /// Trains a model: its layers on the features as they are.
 pub(crate) fn train(
-    rows: &SubsetRows<'_>,
+    rows: &impl GroupedRows,
     prepared: &Prepared,
     facts: FeatureFacts,
     run: &SgdRun<'_>,
@@ -93,7 +92,10 @@ pub(crate) fn train(
         trainer = trainer.with_checkpoints(Checkpoints::new(path, CheckpointInterval::Seconds(INTERVAL)))?;
     }
     let mut steps = StepCounter { progress, ended: None };
-    let run = trainer.run(&mut steps);
+    let run = match key.attack() {
+        Some(attack) => attack.on_trainer(&plan, &mut trainer, |trainer| trainer.run(&mut steps))?,
+        None => trainer.run(&mut steps),
+    };
     match steps.ended {
         Some(error) => return Err(error),
         None => run?,
@@ -113,7 +115,7 @@ fn compare(accounted: &DpEvent, trained: &DpEvent) -> Result<()> {
     Err(FairdpError::NotAccounted { released: Box::new(inner.clone()), accounted: Box::new(accounted.clone()) })
 }
 
-fn config(rows: &SubsetRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: &SgdRun<'_>) -> Result<TrainConfig> {
+fn config(rows: &impl GroupedRows, prepared: &Prepared, facts: FeatureFacts, run: &SgdRun<'_>) -> Result<TrainConfig> {
     let named = run.named;
     let bound = prepared.scales.row_bound;
     let loss = if run.n_classes == 2 { Loss::BceWithLogits } else { Loss::SoftmaxCrossEntropy };
@@ -187,7 +189,7 @@ impl InputScaling {
     /// features: it adds 0 to every sum and count.
     fn records(
         &self,
-        rows: &SubsetRows<'_>,
+        rows: &impl GroupedRows,
         held: Range<usize>,
         facts: PublicFacts,
         run: &SgdRun<'_>,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use dp_accounting::{Certainty, Delta, Mark, MarkedEpsilon, NeighbouringRelation, Scope};
+use dp_accounting::{Certainty, Delta, Mark, MarkedEpsilon, NeighbouringRelation, Rounding, Scope, decimal};
 use fair_decisions::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,9 @@ pub struct ReleaseStatement {
     /// sha256 of the statement of the release that these figures are about, where they are of new records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
+    /// What an attack found in one run of the same configuration on made-up records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attacked: Option<AttackOnRun>,
     /// sha256 of every other file of the release.
     pub files: BTreeMap<String, String>,
 }
@@ -124,6 +127,35 @@ pub struct Derivation {
     /// Whether a coin may decide between thresholds of a group.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coins: bool,
+}
+
+/// An attack on one run of a release's configuration, on made-up records of its schema.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AttackOnRun {
+    /// Canaries that were in the run or not, each by a fair coin.
+    pub canaries: usize,
+    /// ε of the gradients, which were attacked.
+    pub epsilon: f64,
+    /// At least this much of it was found, with 95 % confidence, if scores of canaries are normal with one
+    /// spread.
+    pub found: f64,
+    /// The same without an assumption.
+    pub found_without_assumption: f64,
+}
+
+impl AttackOnRun {
+    fn in_words(self) -> String {
+        let down = |value: f64| decimal(value, 2, Rounding::Down);
+        format!(
+            "attacked with {} canaries in one run on made-up records: at least {} of {} found ({} without an assumption)",
+            self.canaries,
+            down(self.found),
+            decimal(self.epsilon, 2, Rounding::Up),
+            down(self.found_without_assumption)
+        )
+    }
 }
 
 impl Derivation {
@@ -293,6 +325,7 @@ impl ReleaseStatement {
             card: facts.card,
             derived_from: None,
             about: None,
+            attacked: None,
             files: BTreeMap::new(),
         })
     }
@@ -369,6 +402,9 @@ impl ReleaseStatement {
         }
         item("Test figures", self.test_figures.clone());
         item("Noise", self.noise.clone());
+        if let Some(attacked) = self.attacked {
+            item("Attack", attacked.in_words());
+        }
         for (name, value) in self.of_origin() {
             item(name, value);
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dp_linear::{BLOCK, FeatureFacts, RowSource, SparseBlock, SparseRow};
-use dp_table::{BlockKind, EncodedTable};
+use dp_table::{BlockKind, EncodedTable, Encoding};
 use dp_train::ranks::{Alone, Collective};
 
 use crate::config::UnitTarget;
@@ -285,11 +285,6 @@ impl<'a> SubsetRows<'a> {
         Self::new(self.table, self.members, Arc::new(Alone), false)
     }
 
-    /// The group of every record of a range.
-    pub(crate) fn groups(&self, range: Range<usize>) -> Vec<usize> {
-        range.map(|index| self.members.group(self.table, index) as usize).collect()
-    }
-
     fn is_number(&self) -> bool {
         self.table.encoding().schema().label.number.is_some()
     }
@@ -319,6 +314,18 @@ impl<'a> SubsetRows<'a> {
                 block.push_row(self.table.label(row), weight, features);
             }
         }
+    }
+}
+
+/// Rows whose groups are known.
+pub(crate) trait GroupedRows: RowSource {
+    /// The group of every record of a range.
+    fn groups(&self, range: Range<usize>) -> Vec<usize>;
+}
+
+impl GroupedRows for SubsetRows<'_> {
+    fn groups(&self, range: Range<usize>) -> Vec<usize> {
+        range.map(|index| self.members.group(self.table, index) as usize).collect()
     }
 }
 
@@ -364,8 +371,7 @@ impl RowSource for SubsetRows<'_> {
 }
 
 /// Facts about the features that follow from the schema alone.
-pub(crate) fn feature_facts(table: &EncodedTable) -> FeatureFacts {
-    let encoding = table.encoding();
+pub(crate) fn feature_facts(encoding: &Encoding) -> FeatureFacts {
     let scale = f64::from(encoding.scale());
     let (mut fourth_powers, mut eigenvalue) = (0.0, 1.0);
     for block in encoding.blocks() {

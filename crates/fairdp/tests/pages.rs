@@ -19,7 +19,7 @@ struct Page {
     between: &'static str,
 }
 
-const PAGES: [Page; 7] = [
+const PAGES: [Page; 8] = [
     Page { path: "README.md", before: "", between: "" },
     Page { path: "docs/your-own-table.md", before: "fairdp example > table.csv", between: "" },
     Page {
@@ -30,6 +30,7 @@ const PAGES: [Page; 7] = [
     Page { path: "docs/read-a-release.md", before: RELEASE, between: "" },
     Page { path: "docs/fairness.md", before: RUN, between: "" },
     Page { path: "docs/command-line.md", before: RUN, between: "" },
+    Page { path: "docs/audit.md", before: TABLE, between: "" },
     Page { path: "docs/production.md", before: TWELVE_FITS, between: "sed '$d' months.json > year.json" },
 ];
 
@@ -40,6 +41,8 @@ const RUN: &str = "fairdp example > table.csv
 fairdp init table.csv --label outcome --group group --accept-uncovered --out fairdp.toml
 fairdp fit fairdp.toml --seed 1 --out run
 gzip table.csv";
+const TABLE: &str = "fairdp example > table.csv
+fairdp init table.csv --label outcome --group group --epsilon 4 --accept-uncovered --out fairdp.toml";
 const RELEASE: &str = "fairdp example > table.csv
 fairdp init table.csv --label outcome --group group --accept-uncovered --out fairdp.toml
 fairdp fit fairdp.toml --seed 1 --out run

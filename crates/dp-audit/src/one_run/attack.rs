@@ -10,7 +10,7 @@ use super::claim::Claim;
 
 /// How a run is attacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct AttackSettings {
     /// Canaries, if the model has as many weights.
     pub canaries: usize,
     /// Kinds of canaries, say groups times classes, which take turns; at least 1.
@@ -41,7 +41,7 @@ impl Fault {
 /// What it sees before the noise is **not private**, nor are the scores.
 pub struct Attack {
     claim: Claim,
-    settings: Settings,
+    settings: AttackSettings,
     state: Mutex<State>,
 }
 
@@ -72,7 +72,7 @@ struct Canary {
 
 impl Attack {
     /// An attack on what a claim is about, with its own randomness.
-    pub fn new(claim: Claim, settings: Settings, rng: ChaCha20Rng) -> Self {
+    pub fn new(claim: Claim, settings: AttackSettings, rng: ChaCha20Rng) -> Self {
         Self { claim, settings, state: Mutex::new(State { rng, canaries: Vec::new() }) }
     }
 
@@ -135,7 +135,7 @@ fn copies(fault: Option<Fault>, kind: usize, rate: f64, rng: &mut ChaCha20Rng) -
 }
 
 /// Canaries on weights that are drawn without repeats: at most as many as there are.
-fn draw(settings: Settings, n_weights: usize, rng: &mut ChaCha20Rng) -> Vec<Canary> {
+fn draw(settings: AttackSettings, n_weights: usize, rng: &mut ChaCha20Rng) -> Vec<Canary> {
     let n = settings.canaries.min(n_weights);
     let weights = rand::seq::index::sample(rng, n_weights, n);
     let mut coin = || rng.random_bool(0.5);

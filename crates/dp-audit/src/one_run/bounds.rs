@@ -26,7 +26,7 @@ pub struct Score {
 /// What one run shows of a claim: lower bounds, each with its confidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Bounds {
+pub struct EpsilonBounds {
     /// Canaries, of which about half were in.
     pub canaries: usize,
     /// Canaries that were guessed, the surest ones.
@@ -80,7 +80,7 @@ pub(super) fn separation(scores: &[Score], failure: f64) -> f64 {
     lower_bound(&kind(true), &kind(false), failure)
 }
 
-impl Bounds {
+impl EpsilonBounds {
     pub(super) fn of(scores: &[Score], claim: &Claim, failure: f64) -> Result<Self> {
         let guesses = Guesses::of(scores);
         let separation = separation(scores, failure);

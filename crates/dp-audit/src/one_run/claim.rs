@@ -6,7 +6,7 @@ use dp_accounting::{
 use dp_train::{Plan, Result};
 use serde::Serialize;
 
-use super::bounds::{Bounds, Guesses, Score, separation};
+use super::bounds::{EpsilonBounds, Guesses, Score, separation};
 use super::pair::Pair;
 
 /// The releases that are attacked, as the ledger has them: sums of sampled records with noise.
@@ -75,8 +75,8 @@ impl Claim {
     ///
     /// # Errors
     /// The accountant's.
-    pub fn bounds(&self, scores: &[Score], failure: f64) -> Result<Bounds> {
-        Bounds::of(scores, self, failure)
+    pub fn bounds(&self, scores: &[Score], failure: f64) -> Result<EpsilonBounds> {
+        EpsilonBounds::of(scores, self, failure)
     }
 
     /// Whether this many canaries would refute a run with `noise` times the noise that is claimed, in
@@ -107,14 +107,14 @@ mod tests {
     use rand_chacha::ChaCha20Rng;
     use rand_chacha::rand_core::SeedableRng;
 
-    use super::super::attack::{Attack, Fault, Settings};
+    use super::super::attack::{Attack, AttackSettings, Fault};
     use super::*;
 
     const WEIGHTS: usize = 80;
 
     /// Scores of one run of noisy sums, with the noise that trains.
     fn scores(claim: &Claim, fault: Option<Fault>, seed: u64) -> Vec<Score> {
-        let settings = Settings { canaries: WEIGHTS, kinds: 1, fault };
+        let settings = AttackSettings { canaries: WEIGHTS, kinds: 1, fault };
         let attack = Attack::new(claim.clone(), settings, ChaCha20Rng::seed_from_u64(seed));
         let mut rng = ChaCha20Rng::seed_from_u64(!seed);
         for _ in 0..claim.steps {

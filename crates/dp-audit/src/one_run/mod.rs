@@ -20,13 +20,13 @@
 //! **Example**
 //! ```
 //! use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
-//! use dp_audit::one_run::{Attack, Claim, Fault, Settings};
+//! use dp_audit::one_run::{Attack, AttackSettings, Claim, Fault};
 //! use rand_chacha::ChaCha20Rng;
 //! use rand_chacha::rand_core::SeedableRng;
 //!
 //! // 25 releases of a sum over all records, with noise of 5 bounds: μ = 1, ε = 4.38.
 //! let claim = Claim::new(NoiseMultiplier::new(5.0)?, SamplingRate::new(1.0)?, 25, Delta::new(1e-5)?)?;
-//! let settings = Settings { canaries: 400, kinds: 1, fault: None };
+//! let settings = AttackSettings { canaries: 400, kinds: 1, fault: None };
 //! let attack = Attack::new(claim, settings, ChaCha20Rng::seed_from_u64(1));
 //! let mut noise = ChaCha20Rng::seed_from_u64(1_001);
 //! for _ in 0..25 {
@@ -52,11 +52,12 @@ mod attack;
 mod bounds;
 mod claim;
 mod difference;
+mod on_trainer;
 mod pair;
 mod two_samples;
 
-pub use attack::{Attack, Fault, Settings};
-pub use bounds::{Bounds, Score};
+pub use attack::{Attack, AttackSettings, Fault};
+pub use bounds::{EpsilonBounds, Score};
 pub use claim::Claim;
 pub use two_samples::{ReleaseBound, TwoSamples};
 

@@ -7,12 +7,13 @@ use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
 use rayon::prelude::*;
 
-use super::fit::{AT_ONCE, RIDGE, add_symmetric_noise, regularised_factor};
+use super::fit::{AT_ONCE, RIDGE, regularised_factor};
 use super::gram::{gram, place_row};
 use super::triangular::Lower;
 use super::whitening::Whitening;
 use crate::error::{LinearError, Result};
 use crate::exact::{of_ranks, sum_rows};
+use crate::exact_sum::ExactSum;
 use crate::rows::{RowSource, SparseRow, scale_to_unit};
 use crate::settings::Streams;
 
@@ -110,7 +111,6 @@ impl BlockTransform {
             least_mean: LEAST_MEAN * noise.mean.get() * noise.records_per_unit / total,
         };
         let grid = Grid::for_products(rows.len())?;
-        let unit = grid.per_unit();
         let units = noise.records_per_unit;
         let sum = sum_rows(
             rows,
@@ -123,12 +123,11 @@ impl BlockTransform {
                 sum.iter_mut().zip(&*placed).for_each(|(sum, value)| *sum += value);
             },
         )?;
-        let sum = grid.release(sum, noise.mean.get() * units, &mut streams.stream("mean", index));
+        let sum = streams.release("mean", index, ExactSum::new(grid, sum, noise.mean.get() * units));
         fitted.mean = sum.iter().map(|value| value / total).collect();
         let square: f64 = fitted.mean.iter().map(|value| value * value).sum();
         fitted.radius = (1.0 - square).max(LEAST_RADIUS * LEAST_RADIUS).sqrt();
 
-        let mut rng = streams.stream("covariance", index);
         let std = noise.covariance.get() * units;
         if block.is_whole() {
             let share = rows.share();
@@ -146,10 +145,11 @@ impl BlockTransform {
                 Ok(out)
             };
             let threads = NonZeroUsize::new(rayon::current_num_threads()).unwrap_or(NonZeroUsize::MIN);
-            let mut triangle = of_ranks(gram(grid, share.len(), size, part, threads)?, rows.ranks())?;
-            add_symmetric_noise(&mut triangle, size, std * unit * unit, &mut rng);
+            let triangle = of_ranks(gram(grid, share.len(), size, part, threads)?, rows.ranks())?;
+            let sum = ExactSum::symmetric(grid.squared(), triangle, size, std);
+            let mut triangle = streams.release("covariance", index, sum);
             for value in &mut triangle {
-                *value /= unit * unit * total;
+                *value /= total;
             }
             let edge = std::f64::consts::SQRT_2 * std * (size as f64).sqrt() / total;
             let factor = regularised_factor(&triangle, size, RIDGE * edge)?;
@@ -169,7 +169,7 @@ impl BlockTransform {
                     }
                 },
             )?;
-            let released = grid.release(sum, std, &mut rng);
+            let released = streams.release("covariance", index, ExactSum::new(grid, sum, std));
             let ridge = RIDGE * std / total;
             let factors = released.iter().map(|sum| ((sum / total).max(0.0) + ridge).sqrt().recip());
             fitted.factor = Factor::Diagonal(factors.collect());

@@ -257,7 +257,7 @@ impl Conditioning {
 
 /// Adds noise to the upper triangle of a symmetric matrix of integers: of this standard deviation
 /// on the diagonal, and smaller by `√2` beside it, where each entry stands for two.
-pub(super) fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut dyn CryptoRng) {
+pub(crate) fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut dyn CryptoRng) {
     let starts = || (0..size).scan(0, |start, row| Some(std::mem::replace(start, *start + size - row)));
     let mut diagonal: Vec<f64> = starts().map(|start| triangle[start]).collect();
     StepNoise::draw(rng, std).add_f64(0, &mut diagonal);

@@ -21,4 +21,5 @@ mod whitening;
 
 pub(crate) use block::{BlockNoise, BlockTransform};
 pub use block::{ColumnBlock, MOST_WHITENED};
+pub(crate) use fit::add_symmetric_noise;
 pub use fit::{Conditioning, ConditioningConfig};

@@ -98,6 +98,34 @@ impl<'a> Trainer<'a> {
         }
     }
 
+    /// What an audit adds to a step's sum, in steps of its grid, and the standard deviation that it lets
+    /// the noise have: nothing, and what was asked for, unless it watches.
+    pub(super) fn watched_sum(&mut self, std: f64) -> Result<(f64, Vec<i64>)> {
+        if !hook::holds(|other| other.watches_sums()) {
+            return Ok((std, Vec::new()));
+        }
+        let exact = self.exact_sum()?;
+        let grid = self.clipped()?.grid().step();
+        let watched = hook::ask(|other| Some((other.noise_std(std), other.adds_to_sum(&exact, std, grid))));
+        Ok(watched.unwrap_or((std, Vec::new())))
+    }
+
+    /// Shows a step's sum with its noise to an audit that watches.
+    pub(super) fn show_noisy_sum(&mut self) -> Result<()> {
+        if hook::holds(|other| other.watches_sums()) {
+            let mut noisy = self.clipped()?.gradient()?.to_vec()?;
+            let normaliser = self.plan.expected_batch_size();
+            for value in &mut noisy {
+                *value *= normaliser;
+            }
+            hook::ask(|other| {
+                other.saw(&noisy);
+                None::<()>
+            });
+        }
+        Ok(())
+    }
+
     /// The sum as the noise meets it. It stops the step where it is not finite, as that does.
     fn exact_sum(&mut self) -> Result<Vec<f64>> {
         match &mut self.buffers.sum {

@@ -7,6 +7,8 @@ use dp_clipping::AdvanceScale;
 #[cfg(feature = "cuda")]
 use dp_engine::noise::NoiseSource;
 use dp_engine::noise::StepNoise;
+#[cfg(feature = "audit")]
+use dp_engine::ops::Summand;
 use dp_engine::ops::{self, FromIntegers};
 use dp_engine::{ClippedSum, Grid, Reduction, hook, kept_bytes, rounding_of_piece, sensitivity};
 
@@ -200,6 +202,8 @@ impl Trainer<'_> {
         if hook::holds(|other| other.makes_noise()) {
             return self.privatise_by_hook(std);
         }
+        #[cfg(feature = "audit")]
+        let (std, added) = self.watched_sum(std)?;
         let noise = StepNoise::draw(&mut self.streams.noise, std);
         let normaliser = self.plan.expected_batch_size();
         let step = self.counts.steps;
@@ -211,7 +215,11 @@ impl Trainer<'_> {
             let mut finite = sum.is_finite();
             for (number, range) in sum.ranges()?.into_iter().enumerate().filter(|(_, range)| !range.is_empty()) {
                 let share = gradient.narrow(0, range.start, range.len())?;
-                finite &= ops::from_integers(&share, &sum.summands(number, &range)?, &from(range.start))?;
+                #[cfg_attr(not(feature = "audit"), expect(unused_mut, reason = "an audit adds to them"))]
+                let mut summands = sum.summands(number, &range)?;
+                #[cfg(feature = "audit")]
+                summands.extend(added.get(range.clone()).map(Summand::Integers));
+                finite &= ops::from_integers(&share, &summands, &from(range.start))?;
             }
             Ok(sum.complete(gradient, finite, ranks)?)
         };
@@ -233,7 +241,12 @@ impl Trainer<'_> {
                 finite
             }
         };
-        if finite { Ok(()) } else { Err(TrainError::Diverged { step }) }
+        if !finite {
+            return Err(TrainError::Diverged { step });
+        }
+        #[cfg(feature = "audit")]
+        self.show_noisy_sum()?;
+        Ok(())
     }
 }
 

@@ -20,6 +20,7 @@ _TABLES = ("Release", "fit", "init", "load", "plan", "predict", "verify")
 
 __all__ = [
     "AccountingError",
+    "Audit",
     "ClipError",
     "CompositionWarning",
     "FairDPError",
@@ -28,6 +29,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "UnmatchedValuesWarning",
     "__version__",
+    "audit",
     *_MODULES,
     *_TABLES,
 ]
@@ -38,6 +40,8 @@ def __getattr__(name: str) -> object:
         return _import_module(f"fairdp.{name}")
     if name in _TABLES:
         return getattr(_import_module("fairdp.tables"), name)
+    if name in ("Audit", "audit"):
+        return getattr(_import_module("fairdp._audit"), name)
     if name == "FairDPClassifier":
         return _import_module("fairdp.estimator").FairDPClassifier
     if name == "FairDPRegressor":

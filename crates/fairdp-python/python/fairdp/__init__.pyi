@@ -2,6 +2,8 @@ from fairdp import accounting as accounting
 from fairdp import clipping as clipping
 from fairdp import metrics as metrics
 from fairdp import tables as tables
+from fairdp._audit import Audit as Audit
+from fairdp._audit import audit as audit
 from fairdp._fairdp import AccountingError as AccountingError
 from fairdp._fairdp import ClipError as ClipError
 from fairdp._fairdp import FairDPError as FairDPError

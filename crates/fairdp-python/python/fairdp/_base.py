@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,6 +27,16 @@ from fairdp._sparse import SparseColumn, matrix_columns
 from fairdp._table import Table, is_days, section
 from fairdp._values import cells, is_missing, kind, shown, texts, unmasked
 from fairdp.tables import Release, release_files
+
+
+class Configured(NamedTuple):
+    """Records with their declaration, and the configuration of a run on them."""
+
+    declared: Table
+    config: str
+    target: Any
+    sensitive: list[tuple[str, str]]
+    names: list[str]
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
@@ -116,9 +126,36 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any, units: Any, progress: Any
     ) -> None:
-        _parameters.check(self.get_params(deep=False))
         seed = _parameters.seed(self.random_state)
         told = _progress.callback(progress)
+        table = self._configured(X, y, sample_weight, sensitive_features, units)
+        self._warn(table.declared, seed)
+        ledger = None if self.ledger is None else Path(self.ledger)
+        # 0700. It holds the run's folder until the release was read; records lie in it encoded, in
+        # a file without a name.
+        with tempfile.TemporaryDirectory(prefix="fairdp-") as folder:
+            out = Path(folder) / "run"
+            threads, known = self._threads(), _composition.known()
+            try:
+                with python_names():
+                    columns = table.declared.columns
+                    _rust.fit(table.config, columns, out, seed, threads, _fairdp.__file__, ledger, known, told)
+            finally:
+                _progress.end(told)
+            release = release_files(out)
+        self._sensitive, self._names = table.sensitive, table.names
+        self._is_frame = _columns.library(X) != "numpy"
+        self._end_fit(table.target)
+        self.release_ = release
+        self.statement_ = json.loads(release["statement.json"])
+        self.fairness_ = json.loads(release["fairness.json"])
+        _composition.record(release["statement.json"].decode(), self.statement_, ledger is not None)
+
+    def _configured(
+        self, X: Any, y: Any, sample_weight: Any = None, sensitive_features: Any = None, units: Any = None
+    ) -> Configured:
+        """The records with their declaration and the configuration, before anything is trained."""
+        _parameters.check(self.get_params(deep=False))
         name = getattr(y, "name", None)
         columns, y = self._inputs(X, y)
         target = self._target(y, sensitive_features)
@@ -128,28 +165,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         sensitive = self._add_groups(table, sensitive_features, len(y))
         unit = self._add_units(table, units, len(y))
         weight = self._add_weights(table, sample_weight, self._factors(target), len(y))
-        self._warn(table, seed)
         delta = _tables.default_delta(len(y)) if self.delta is None else float(self.delta)
         config = self._config(table, label, unit + weight, delta)
-        ledger = None if self.ledger is None else Path(self.ledger)
-        # 0700. It holds the run's folder until the release was read; records lie in it encoded, in
-        # a file without a name.
-        with tempfile.TemporaryDirectory(prefix="fairdp-") as folder:
-            out = Path(folder) / "run"
-            threads, known = self._threads(), _composition.known()
-            try:
-                with python_names():
-                    _rust.fit(config, table.columns, out, seed, threads, _fairdp.__file__, ledger, known, told)
-            finally:
-                _progress.end(told)
-            release = release_files(out)
-        self._sensitive, self._names = sensitive, [name for name, _ in columns]
-        self._is_frame = _columns.library(X) != "numpy"
-        self._end_fit(target)
-        self.release_ = release
-        self.statement_ = json.loads(release["statement.json"])
-        self.fairness_ = json.loads(release["fairness.json"])
-        _composition.record(release["statement.json"].decode(), self.statement_, ledger is not None)
+        return Configured(table, config, target, sensitive, [name for name, _ in columns])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -45,6 +45,29 @@ class metrics:
         def difference(self, method: str) -> list[float | None]: ...
         def ratio(self, method: str) -> list[float | None]: ...
 
+class audit:
+    @staticmethod
+    def bounds(
+        scores: Sequence[float],
+        present: Sequence[bool],
+        noise_multiplier: float,
+        sampling_rate: float,
+        steps: int,
+        delta: float,
+        failure: float,
+    ) -> str: ...
+    @staticmethod
+    def of_files(
+        config: Path, options: Mapping[str, Any], progress: Callable[[str, int, int], object] | None
+    ) -> tuple[str, str]: ...
+    @staticmethod
+    def of_columns(
+        config: str,
+        columns: Sequence[tuple[str, Any]],
+        options: Mapping[str, Any],
+        progress: Callable[[str, int, int], object] | None,
+    ) -> tuple[str, str]: ...
+
 _Relation = Literal["add-remove", "remove", "add", "replace-one", "zero-out"]
 _Progress = Callable[[float], object] | None
 

@@ -10,14 +10,14 @@ use crate::errors;
 /// Numbers; texts as a list of those that occur with one position per record; or sparse numbers: their
 /// count, the number of most of them, the rows of the others and these.
 #[derive(FromPyObject)]
-pub(super) enum Column<'py> {
+pub(crate) enum Column<'py> {
     Numbers(PyReadonlyArray1<'py, f64>),
     Texts(Vec<String>, PyReadonlyArray1<'py, u32>),
     Sparse(usize, f64, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>),
 }
 
 /// A table with the name `X`.
-pub(super) fn table(columns: Vec<(String, Column<'_>)>) -> PyResult<MemoryTable> {
+pub(crate) fn table(columns: Vec<(String, Column<'_>)>) -> PyResult<MemoryTable> {
     let column = |(name, column): (String, Column<'_>)| {
         let values = match column {
             Column::Numbers(values) => MemoryColumn::Numbers(values.as_array().to_vec()),

@@ -1,7 +1,7 @@
 //! The base of `fairdp.FairDPClassifier`: training, predicting and checking, on tables in
 //! memory.
 
-mod columns;
+pub(crate) mod columns;
 mod fit;
 mod model;
 mod values;

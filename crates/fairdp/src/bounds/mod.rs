@@ -257,7 +257,7 @@ pub(crate) fn release(
 ) -> Result<Vec<f64>> {
     let values = Values::of(entry);
     let std = noise_multiplier.get() * values.sensitivity();
-    let noisy = Grid::for_counts().release(counts, std, rng);
+    let noisy = noisy(&values, counts, noise_multiplier, rng);
     let ranges = values.ranges(&noisy, CERTAIN * std);
     let total: f64 = ranges.iter().map(|range| range.count).sum();
     let mut edges: Vec<f64> = Vec::with_capacity(QUANTILES + 1);
@@ -281,6 +281,27 @@ pub(crate) fn release(
         return Err(FairdpError::NoBounds { column: entry.name.clone() });
     }
     Ok(edges)
+}
+
+/// The counts of a column with their noise.
+fn noisy(values: &Values, counts: Vec<f64>, noise_multiplier: NoiseMultiplier, rng: &mut ChaCha20Rng) -> Vec<f64> {
+    Grid::for_counts().release(counts, noise_multiplier.get() * values.sensitivity(), rng)
+}
+
+/// What an attacker makes of a column's counts, who knows all records but those of one unit: `copies`
+/// records in the bins of one record, or none.
+pub(crate) fn attacked(
+    entry: &ColumnEntry,
+    copies: u64,
+    noise_multiplier: NoiseMultiplier,
+    rng: &mut ChaCha20Rng,
+) -> f64 {
+    let values = Values::of(entry);
+    let mut counts = vec![0.0; values.n_bins()];
+    // A date is in two bins.
+    let of_one = (values.sensitivity().powi(2).round() as usize).min(counts.len());
+    counts[..of_one].fill(copies as f64);
+    noisy(&values, counts, noise_multiplier, rng)[..of_one].iter().sum()
 }
 
 /// The value below which `target` records lie, if they are spread evenly in each range.

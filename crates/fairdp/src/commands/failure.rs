@@ -20,6 +20,8 @@ pub(super) enum Failure {
     /// Options that do not make a question.
     Usage(String),
     Output(io::Error),
+    /// An audit's report, which was printed, refutes the claim.
+    Refuted,
 }
 
 impl Failure {
@@ -32,7 +34,7 @@ impl Failure {
         match self {
             Self::Library(error) => Some(error),
             Self::OfInputs(inputs) => Some(&inputs.0),
-            Self::Interrupted(_) | Self::Usage(_) | Self::Output(_) => None,
+            Self::Interrupted(_) | Self::Usage(_) | Self::Output(_) | Self::Refuted => None,
         }
     }
 
@@ -59,6 +61,7 @@ impl Failure {
             Self::Interrupted(message) => (message.clone(), Exit::Interrupted),
             Self::Usage(message) => (printable(message).into_owned(), Exit::Usage),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return None,
+            Self::Refuted => ("the claim is refuted".into(), Exit::NotVerified),
             Self::Output(error) => (format!("cannot write the output: {error}"), Exit::Failed),
         };
         Some((self.named(message), exit))
@@ -90,6 +93,10 @@ impl Failure {
     /// the file and line where there are any.
     pub(super) fn print_json(&self) {
         let Some((error, exit)) = self.in_words() else { return };
+        if matches!(self, Self::Refuted) {
+            // The report was printed.
+            return;
+        }
         let place = self.of_library().and_then(FairdpError::place);
         let file = |path: &Path| self.named(path.to_string_lossy().into_owned());
         let place = place.map(|(path, line)| serde_json::json!({ "file": file(path), "line": line }));

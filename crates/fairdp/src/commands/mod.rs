@@ -2,6 +2,7 @@
 
 mod account;
 mod answer;
+mod audit;
 mod failure;
 mod interrupt;
 mod ledger;
@@ -126,6 +127,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Attack a run of a configuration: how much of its ε can be found, or that its claim does not hold.
+    Audit(audit::AuditArgs),
     /// Check a run or a release: digests, chain, and ε again by a second accountant.
     Verify {
         /// The folder of a run, or its release.
@@ -236,6 +239,7 @@ impl Command {
             | Self::Methods { json } => *json,
             Self::Init(args) => args.json,
             Self::Fit(args) => args.json,
+            Self::Audit(args) => args.json,
             Self::Account(args) => args.is_json(),
             Self::Ledger(command) => command.is_json(),
             Self::Evaluate(args) => args.table.json,
@@ -416,6 +420,7 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
     match command {
         Command::Init(args) => init(args, said, &mut out)?,
         Command::Fit(args) => shared_fit(args, said, &mut out)?,
+        Command::Audit(args) => args.answer(said, &mut out)?,
         Command::Predict { folder, table, out: file, keep, explain, strict, encoding, vectors, json, quiet } => {
             let vectors = by_column(vectors);
             let shown = Shown::new(said.of(quiet));

@@ -1,5 +1,6 @@
 //! Runs: from a configuration to a release.
 
+mod audit;
 mod candidates;
 mod checkpoint;
 mod device;
@@ -30,6 +31,9 @@ use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
 use fair_decisions::{CumulativeCounts, Mode, PrefixSums, ScoreCells};
 
+pub use self::audit::{
+    AttackedRelease, AttackedRun, AuditFault, AuditOptions, AuditReport, OfKind, audit, audit_table,
+};
 use self::candidates::{Candidate, Limits};
 use self::checkpoint::Checkpoints;
 pub use self::features::PlannedFeatures;

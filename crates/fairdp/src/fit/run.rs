@@ -22,10 +22,9 @@ use super::texts;
 use super::training::{Continuation, Trained, Training};
 use super::{ANSWERS, ERRORS, FitOptions, FitPlan, Fitted, edges_of};
 use crate::account::Account;
-use crate::blocks::column_blocks;
 use crate::bounds;
 use crate::config::{Config, ConfigText, TuningEntry};
-use crate::curves::{Curves, cells};
+use crate::curves::Curves;
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::exit::Exit;
@@ -33,7 +32,7 @@ use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
 use crate::key::NoiseKey;
 use crate::mean_errors::MeanErrorCorrections;
-use crate::model::{FittedModel, Pipeline};
+use crate::model::FittedModel;
 use crate::numbers::{NumberAnswers, NumberReport};
 use crate::output::{self, Readers};
 use crate::planned::Planned;
@@ -46,7 +45,7 @@ use crate::shared_ledger::{self, Entering, Fit};
 use crate::statement::{Facts, Program, ReleaseStatement};
 use crate::streams::TableStreams;
 use crate::subset::Subset;
-use crate::subsets::{Division, HeldOutShares, feature_facts};
+use crate::subsets::{Division, HeldOutShares};
 use crate::thresholds::chosen;
 use crate::unfinished;
 
@@ -188,7 +187,7 @@ fn run(
     let account = plan.account()?;
     let total_epsilon = run.enter_ledger(&mut checkpoints, &key, &plan)?;
 
-    let training = run.training(&plan, &tables, &schema, device);
+    let training = Training::new(document.config, &plan, tables.training.encoding(), options, device, pool);
     let (mut model, curves, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, journal)?;
     let mut scores = run.choose_thresholds(&mut model, &plan, &tables, &key, journal)?;
     let measured = if plan.has_test() { tables.test() } else { tables.training() };
@@ -311,22 +310,6 @@ impl Run<'_> {
         Ok(bits.first_chunk().map(|bits| f64::from_le_bytes(*bits)))
     }
 
-    fn training<'a>(&'a self, plan: &'a FitPlan, tables: &Tables, schema: &Schema, device: Device) -> Training<'a> {
-        Training {
-            plan,
-            records_per_unit: self.config().records_per_unit(),
-            n_classes: schema.label.classes.len(),
-            n_groups: tables.training.encoding().groups().len(),
-            threads: self.options.threads,
-            device,
-            pool: self.pool,
-            facts: feature_facts(&tables.training),
-            blocks: column_blocks(tables.training.encoding()),
-            cells: cells(tables.training.encoding()),
-            ranks: self.options.ranks.clone(),
-        }
-    }
-
     /// Trains the one candidate, or the best of a search.
     fn train<'a>(
         &self,
@@ -361,11 +344,7 @@ impl Run<'_> {
     }
 
     fn model(&self, trained: Trained, schema: Schema, candidate: &Candidate) -> Result<FittedModel> {
-        let layers = match &schema.label.number {
-            Some(range) => trained.layers.into_iter().map(|layer| layer.in_range(range)).collect(),
-            None => trained.layers,
-        };
-        FittedModel::new(Pipeline::new(schema, trained.priors, self.config().decision(&candidate.recipe)), layers)
+        trained.into_model(schema, self.config().decision(&candidate.recipe))
     }
 
     /// Releases the scores of training records by group, and gives a model thresholds from them where these are

@@ -10,22 +10,25 @@ use dp_linear::{
     self as solver, ConditionedSettings, FeatureFacts, Goal, Objective, Prepared, RecallBiases, RecallBiasesConfig,
     Settings, State, WeightNoise, WhitenedBlocks,
 };
-use dp_table::NumberLabel;
+use dp_table::{Encoding, NumberLabel, Schema};
 use dp_train::Device;
 use dp_train::ranks::{Alone, Collective};
 
 use super::candidates::Candidate;
 use super::checkpoint::Checkpoints;
 use super::journal::Journal;
-use super::{CLASS_COUNTS, FitPlan, LABEL_MOMENTS, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES};
-use crate::blocks::purposes;
-use crate::curves::{CurveNoise, Curves};
+use super::{
+    CLASS_COUNTS, FitOptions, FitPlan, LABEL_MOMENTS, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES,
+};
+use crate::blocks::{column_blocks, purposes};
+use crate::config::{Config, Decision};
+use crate::curves::{CurveNoise, Curves, cells};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
-use crate::model::{FittedModel, Layer};
+use crate::model::{FittedModel, Layer, Pipeline};
 use crate::recipe::Method;
 use crate::sgd::{self, SgdRun};
-use crate::subsets::SubsetRows;
+use crate::subsets::{GroupedRows, feature_facts};
 
 /// A weight of a rare value is taken for noise within this many standard deviations of it.
 const WITHIN: f64 = 0.7;
@@ -55,6 +58,17 @@ pub(super) struct Trained {
     pub(super) priors: Vec<f64>,
 }
 
+impl Trained {
+    /// The model with this pipeline.
+    pub(super) fn into_model(self, schema: Schema, decision: Decision) -> Result<FittedModel> {
+        let layers = match &schema.label.number {
+            Some(range) => self.layers.into_iter().map(|layer| layer.in_range(range)).collect(),
+            None => self.layers,
+        };
+        FittedModel::new(Pipeline::new(schema, self.priors, decision), layers)
+    }
+}
+
 /// The state of a run that is continued, and the places of its checkpoints.
 pub(super) struct Continuation<'a> {
     pub(super) state: Option<State>,
@@ -82,6 +96,32 @@ impl Before {
 
     fn whitened(&self) -> Result<&WhitenedBlocks> {
         self.whitened.as_ref().ok_or_else(|| FairdpError::Internal("the features are not whitened".into()))
+    }
+}
+
+impl<'a> Training<'a> {
+    /// The context of a run of this plan.
+    pub(super) fn new(
+        config: &Config,
+        plan: &'a FitPlan,
+        encoding: &Encoding,
+        options: &FitOptions,
+        device: Device,
+        pool: &'a rayon::ThreadPool,
+    ) -> Self {
+        Self {
+            plan,
+            records_per_unit: config.records_per_unit(),
+            n_classes: encoding.schema().label.classes.len(),
+            n_groups: encoding.groups().len(),
+            threads: options.threads,
+            device,
+            pool,
+            facts: feature_facts(encoding),
+            blocks: column_blocks(encoding),
+            cells: cells(encoding),
+            ranks: options.ranks.clone(),
+        }
     }
 }
 
@@ -131,7 +171,7 @@ impl Training<'_> {
     }
 
     /// Makes the releases that come before the first gradient.
-    pub(super) fn prepare(&self, candidate: &Candidate, rows: &SubsetRows<'_>, key: &NoiseKey) -> Result<Before> {
+    pub(super) fn prepare(&self, candidate: &Candidate, rows: &impl GroupedRows, key: &NoiseKey) -> Result<Before> {
         self.prepare_with(&self.settings(candidate)?, true, rows, key)
     }
 
@@ -139,7 +179,7 @@ impl Training<'_> {
         &self,
         settings: &Settings,
         is_private: bool,
-        rows: &SubsetRows<'_>,
+        rows: &impl GroupedRows,
         key: &NoiseKey,
     ) -> Result<Before> {
         self.pool.install(|| {
@@ -169,7 +209,7 @@ impl Training<'_> {
     pub(super) fn run(
         &self,
         candidate: &Candidate,
-        rows: &SubsetRows<'_>,
+        rows: &impl GroupedRows,
         prepared: &Before,
         key: &NoiseKey,
         continuation: Option<Continuation<'_>>,
@@ -183,7 +223,7 @@ impl Training<'_> {
     pub(super) fn without_privacy(
         &self,
         candidate: &Candidate,
-        rows: &SubsetRows<'_>,
+        rows: &impl GroupedRows,
         key: &NoiseKey,
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
@@ -265,7 +305,7 @@ impl Training<'_> {
         candidate: &Candidate,
         settings: &Settings,
         is_private: bool,
-        rows: &SubsetRows<'_>,
+        rows: &impl GroupedRows,
         prepared: &Before,
         key: &NoiseKey,
         continuation: Option<Continuation<'_>>,

@@ -57,7 +57,7 @@ fn table(folder: &Path, rows: &[(usize, String)]) -> EncodedTable {
 fn sums(table: &EncodedTable, target: UnitTarget, weights: &[f64]) -> [(Vec<f64>, f64); 3] {
     let members = RowList::all(table).means(table, target).unwrap();
     let rows = SubsetRows::new(table, &members, Arc::new(Alone), false);
-    let facts = feature_facts(table);
+    let facts = feature_facts(table.encoding());
     let width = table.width();
     let (mut classes, mut squares, mut gradient) = (vec![0.0; 3], vec![0.0; width], vec![0.0; width]);
     rows.visit(0..rows.len(), &mut |_, row| {

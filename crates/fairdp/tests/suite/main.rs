@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
 mod account;
+mod audits;
 mod bad_rows;
 #[cfg(target_os = "linux")]
 mod commands;

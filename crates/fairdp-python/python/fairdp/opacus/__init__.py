@@ -29,6 +29,7 @@ checked: epsilon is conditional on it.
 """
 
 from fairdp.opacus.accountant import Accountant, ConditionalBound, register
+from fairdp.opacus.audit import Attack, audit
 from fairdp.opacus.batches import BatchMemoryManager
 from fairdp.opacus.loss import RecordLoss
 from fairdp.opacus.optimizer import FairDPOptimizer
@@ -36,10 +37,12 @@ from fairdp.opacus.private import make_private
 
 __all__ = [
     "Accountant",
+    "Attack",
     "BatchMemoryManager",
     "ConditionalBound",
     "FairDPOptimizer",
     "RecordLoss",
+    "audit",
     "make_private",
     "register",
 ]

@@ -1,0 +1,153 @@
+//! The attack on one run: canaries in its gradients, and canaries among its records.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
+use dp_audit::one_run::{Attack, AttackSettings, Claim, Score};
+use dp_linear::RowSource as _;
+use dp_table::Encoding;
+use rand::Rng as _;
+
+use super::report::{AttackedRun, OfKind};
+use super::rows::{Kind, MadeRows, Shape, WithCanaries};
+use super::watch::OneRun;
+use super::{AuditFault, AuditOptions};
+use crate::config::Config;
+use crate::error::Result;
+use crate::fit::FitPlan;
+use crate::fit::journal::Journal;
+use crate::fit::training::{Trained, Training};
+use crate::key::NoiseKey;
+use crate::recipe::Method;
+use crate::subsets::GroupedRows;
+
+/// Canaries among the records, at most: more would hide each other.
+const MOST_ROWS: usize = 200;
+
+/// What is attacked.
+pub(super) struct OneRunAttack<'a> {
+    pub(super) config: &'a Config,
+    pub(super) plan: &'a FitPlan,
+    pub(super) encoding: &'a Encoding,
+    pub(super) training: &'a Training<'a>,
+    pub(super) key: &'a NoiseKey,
+    pub(super) options: &'a AuditOptions,
+}
+
+impl OneRunAttack<'_> {
+    /// Trains on the records with canaries, and once without: the white box, and the black box. The
+    /// bounds that refute are together wrong with probability `failure` at most.
+    pub(super) fn run(
+        &self,
+        records: &impl GroupedRows,
+        failure: f64,
+        journal: &mut Journal<'_>,
+    ) -> Result<(AttackedRun, AttackedRun)> {
+        let claim = self.claim()?;
+        let n_groups = self.encoding.groups().len().max(1);
+        let settings = AttackSettings {
+            canaries: self.options.canaries,
+            kinds: n_groups,
+            fault: self.options.fault.and_then(AuditFault::of_run),
+        };
+        let attack = Arc::new(Attack::new(claim, settings, self.key.draws("canaries", 0)));
+        let (canaries, present) = self.canary_rows();
+        let rows = WithCanaries { records, canaries: &canaries };
+        journal.stage("training with canaries")?;
+        let began = Instant::now();
+        let attacked = self.train(&rows, &self.key.watched(Arc::new(OneRun(Arc::clone(&attack)))), journal)?;
+        let seconds = began.elapsed().as_secs_f64();
+        journal.stage("training without canaries")?;
+        let began = Instant::now();
+        let plain = self.train(records, &self.key.derived("without canaries", 0), journal)?;
+        let plain_seconds = began.elapsed().as_secs_f64();
+
+        let groups = self.encoding.groups();
+        let group = |kind: usize| OfKind { group: groups.get(kind).map(ToString::to_string), class: String::new() };
+        let kinds: Vec<OfKind> = (0..n_groups).map(group).collect();
+        // Of both attacks: all canaries, and each kind.
+        let n_tests = (1 + n_groups) + 1;
+        let failure = failure / n_tests as f64;
+        let mut white_box = AttackedRun::new(attack.claim(), &attack.scores(), &kinds, failure)?;
+        white_box.weights = Some(plain.layers.iter().map(|layer| layer.weights.len() + layer.biases.len()).sum());
+        (white_box.seconds, white_box.plain_seconds) = (Some(seconds), Some(plain_seconds));
+        let scores = self.losses([attacked, plain], &canaries_without_blanks(self.shape(), present.len()), &present)?;
+        let black_box = AttackedRun::new(attack.claim(), &scores, &[], failure)?;
+        Ok((white_box, black_box))
+    }
+
+    fn shape(&self) -> Shape<'_> {
+        Shape { encoding: self.encoding }
+    }
+
+    /// The gradients, as the ledger has them. Of a method by name a canary is one record.
+    fn claim(&self) -> Result<Claim> {
+        let planned = self.plan.release("gradients")?;
+        let (rate, units) = match &self.plan.candidates[0].recipe.method {
+            Method::Sgd(named) => (named.sampling_rate, self.training.records_per_unit as f64),
+            Method::FullDescent(_) | Method::Conditioned { .. } => (SamplingRate::new(1.0)?, 1.0),
+        };
+        let noise = NoiseMultiplier::new(planned.noise_multiplier.get() * units)?;
+        Ok(Claim::new(noise, rate, planned.count, Delta::new(self.plan.delta)?)?)
+    }
+
+    fn train(&self, rows: &impl GroupedRows, key: &NoiseKey, journal: &mut Journal<'_>) -> Result<Trained> {
+        let candidate = &self.plan.candidates[0];
+        let before = self.training.prepare(candidate, rows, key)?;
+        self.training.run(candidate, rows, &before, key, None, journal)
+    }
+
+    /// Extreme records of all kinds, each there by a fair coin or blank.
+    fn canary_rows(&self) -> (MadeRows, Vec<bool>) {
+        let (shape, mut coins) = (self.shape(), self.key.draws("canaries among the records", 0));
+        let kinds = shape.kinds();
+        let n = self.options.canaries.min(MOST_ROWS);
+        let present: Vec<bool> = (0..n).map(|_| coins.random_bool(0.5)).collect();
+        let mut rows = MadeRows::new(shape);
+        for (number, present) in present.iter().enumerate() {
+            rows.push(shape, kinds[number % kinds.len()], present.then_some(number));
+        }
+        (rows, present)
+    }
+
+    /// By how much each canary's loss is smaller than under a run without canaries, less the middle of
+    /// all: the attacker knows all other records.
+    fn losses(&self, trained: [Trained; 2], canaries: &MadeRows, present: &[bool]) -> Result<Vec<Score>> {
+        let schema = self.encoding.schema();
+        let decision = self.config.decision(&self.plan.candidates[0].recipe);
+        let groups = canaries.groups(0..canaries.len());
+        let mut losses = Vec::new();
+        for trained in trained {
+            let model = trained.into_model(schema.clone(), decision)?;
+            let mut of_model = Vec::new();
+            let mut probabilities = vec![0.0; model.classes().len()];
+            canaries.visit(0..canaries.len(), &mut |index, row| {
+                let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
+                if let Some(range) = model.number() {
+                    let label = range.middle() + f64::from(row.target) * range.half();
+                    of_model.push((model.predicted_number(features, groups[index], range) - label).abs());
+                    return;
+                }
+                model.probabilities(features, &mut probabilities);
+                // In log-odds, which are not squeezed where the model is sure.
+                let right = probabilities[row.label].clamp(1e-12, 1.0 - 1e-12);
+                of_model.push(((1.0 - right) / right).ln());
+            });
+            losses.push(of_model);
+        }
+        let gains: Vec<f64> = losses[1].iter().zip(&losses[0]).map(|(plain, attacked)| plain - attacked).collect();
+        let mut sorted = gains.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+        let score = |(gain, &present): (&f64, &bool)| Score { score: gain - middle, present, kind: 0 };
+        Ok(gains.iter().zip(present).map(score).collect())
+    }
+}
+
+/// The canaries as they are where they are there.
+fn canaries_without_blanks(shape: Shape<'_>, n: usize) -> MadeRows {
+    let (mut rows, kinds) = (MadeRows::new(shape), shape.kinds());
+    (0..n).for_each(|number| rows.push(shape, Kind { ..kinds[number % kinds.len()] }, Some(number)));
+    rows
+}
