@@ -16,7 +16,7 @@ from fairdp._fairdp import AccountingError, ClipError, FairDPError, MetricError,
 from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
 
 _MODULES = ("accounting", "clipping", "metrics", "tables")
-_TABLES = ("Release", "fit", "init", "load", "plan", "predict", "verify")
+_TABLES = ("Exported", "Release", "export", "fit", "init", "keygen", "load", "plan", "predict", "sign", "verify")
 
 __all__ = [
     "AccountingError",

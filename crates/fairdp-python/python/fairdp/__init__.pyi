@@ -15,10 +15,14 @@ from fairdp._leaks import PrivacyLeakWarning as PrivacyLeakWarning
 from fairdp._leaks import UnmatchedValuesWarning as UnmatchedValuesWarning
 from fairdp.estimator import FairDPClassifier as FairDPClassifier
 from fairdp.regressor import FairDPRegressor as FairDPRegressor
+from fairdp.tables import Exported as Exported
 from fairdp.tables import Release as Release
+from fairdp.tables import export as export
 from fairdp.tables import fit as fit
 from fairdp.tables import init as init
+from fairdp.tables import keygen as keygen
 from fairdp.tables import load as load
 from fairdp.tables import plan as plan
 from fairdp.tables import predict as predict
+from fairdp.tables import sign as sign
 from fairdp.tables import verify as verify

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,17 @@ from fairdp._fairdp import tables as _rust
 from fairdp._leaks import NotPrivateWarning, UnmatchedValuesWarning
 from fairdp._table import toml
 
-__all__ = ["Release", "fit", "init", "load", "plan", "predict", "verify"]
+__all__ = ["Exported", "Release", "export", "fit", "init", "keygen", "load", "plan", "predict", "sign", "verify"]
 
 PathLike = str | os.PathLike[str]
+
+
+class Exported(NamedTuple):
+    """A release in a form that others ask for."""
+
+    text: str
+    missing: list[str]
+    """What only a person can say and ``[card]`` does not: fields with what they ask for."""
 
 
 class Release:
@@ -247,12 +255,45 @@ def load(folder: PathLike) -> Release:
     return Release(release_files(folder))
 
 
-def verify(folder: PathLike) -> dict[str, Any]:
+def verify(folder: PathLike, *, public_key: PathLike | None = None) -> dict[str, Any]:
     """Checks a run or a release: digests, chain, and ε again by other accountants. Returns the
     statement; raises ``FairDPError`` with every problem.
+
+    Digests detect changes, not authors. With the file of a public key the release must be signed by
+    its owner.
     """
-    statement: dict[str, Any] = json.loads(_estimator.verify(Path(folder)))
+    key = None if public_key is None else Path(public_key)
+    statement: dict[str, Any] = json.loads(_estimator.verify(Path(folder), key))
     return statement
+
+
+def keygen(out: PathLike) -> tuple[Path, Path]:
+    """Makes a pair of keys in the files ``out.key``, which signs, and ``out.pub``, for those who verify.
+
+    Both are files of minisign. The secret key has no password, and only its owner may read it.
+    """
+    secret, public = _rust.keygen(Path(out))
+    return secret, public
+
+
+def sign(folder: PathLike, *, key: PathLike) -> Path:
+    """Signs a run's release, or a release, after the checks of :func:`verify`, in place of a signature
+    that it has. Returns the signature's file. A key with a password asks for it on the terminal.
+    """
+    return _rust.sign(Path(folder), Path(key))
+
+
+def export(form: Literal["registry", "model-card"], folder: PathLike) -> Exported:
+    """A release that holds as an entry of the DP Deployments Registry (YAML), or as a model card of
+    Hugging Face (Markdown with a YAML header).
+
+    Every fact is the statement's, the figures' or the configuration's ``[card]``. What is missing is
+    named, in the text too, and never invented.
+    """
+    forms = {"registry": _rust.registry_entry, "model-card": _rust.model_card}
+    if form not in forms:
+        raise ValueError(f"form = {form!r}: expected one of {', '.join(forms)}")
+    return Exported(*forms[form](Path(folder)))
 
 
 def predict(

@@ -88,7 +88,6 @@ fn of_columns(
 /// most.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "called by one Python function")]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 fn bounds(
     py: Python<'_>,
     scores: Vec<f64>,

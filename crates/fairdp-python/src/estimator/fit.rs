@@ -72,10 +72,15 @@ pub(super) fn with_fairness<'py>(
     Ok(files.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
 }
 
-/// Checks a release, or a run's folder, and returns its statement as JSON.
+/// Checks a release, or a run's folder, with a public key also its signature, and returns its statement as JSON.
 #[pyfunction]
+#[pyo3(signature = (folder, public_key = None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
-pub(super) fn verify(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
-    let verified = py.detach(|| fairdp::verify(&folder)).map_err(errors::fairdp_error)?;
+pub(super) fn verify(py: Python<'_>, folder: PathBuf, public_key: Option<PathBuf>) -> PyResult<String> {
+    let check = || match &public_key {
+        None => fairdp::verify(&folder),
+        Some(key) => fairdp::verify_author(&folder, key),
+    };
+    let verified = py.detach(check).map_err(errors::fairdp_error)?;
     serde_json::to_string(&verified.statement).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
