@@ -2,6 +2,7 @@
 #![deny(missing_debug_implementations)]
 
 mod errors;
+mod linear;
 pub mod one_run;
 mod plant;
 pub mod privacy;
@@ -11,5 +12,6 @@ mod two_worlds;
 
 pub use dp_train::{BeforeNoise, FixedStep};
 pub use errors::{ErrorsOutcome, ErrorsPlant, audit_errors};
+pub use linear::{LinearOutcome, LinearRelease, replay_linear};
 pub use plant::Fault;
 pub use scores::{ScoresOutcome, ScoresPlant, audit_scores};

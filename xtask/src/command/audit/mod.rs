@@ -2,6 +2,7 @@
 
 mod accounting;
 mod fairness;
+mod linear;
 mod privacy;
 mod scores;
 mod verdicts;
@@ -21,6 +22,8 @@ enum Target {
     Accounting(accounting::AccountingArgs),
     /// Intervals of groups' figures and names of the worst ones against known populations.
     Fairness(fairness::FairnessArgs),
+    /// Every release of a training on all records: how far one unit moves its sum.
+    Linear(linear::LinearArgs),
     /// Lower bounds on ε from attacks on the trainer, beside the claims
     Privacy(privacy::PrivacyArgs),
     /// The release of cumulative scores: its sensitivity, and an attack on it.
@@ -37,6 +40,7 @@ pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
     match &args.target {
         Target::Accounting(args) => accounting::run(args),
         Target::Fairness(args) => fairness::run(args),
+        Target::Linear(args) => linear::run(args),
         Target::Privacy(args) => privacy::run(args),
         Target::Scores(args) => scores::run(args),
         Target::Verdicts(args) => verdicts::run(args),
