@@ -1,19 +1,21 @@
 //! An audit of the release of cumulative scores ([`fair_decisions::PrefixSums`]).
 //!
-//! - *Replay.* For every cell: how far a unit moves the encoded counts, exactly, beside the sensitivity
-//!   that the noise is set by.
+//! - *Replay.* For every class and cell, of two classes and of more: how far a unit moves the encoded counts of all
+//!   blocks, exactly, beside the sensitivity that the noise is set by.
 //! - *Attack.* An attacker who knows all other records runs the release many times with a unit in the
 //!   first cell and without it, and looks along the direction in which it moves the counts.
 
 use dp_accounting::{Accountant, Delta, DpEvent, NoiseMultiplier, PldAccountant};
 use dp_train::{Randomness, Result, TrainError};
-use fair_decisions::{N_CELLS, PrefixSums, hook};
+use fair_decisions::{N_CELLS, PrefixSums, ScoreCells, hook};
 use serde::Serialize;
 
 use crate::two_worlds::{FAILURE, attacked_epsilon};
 
 /// Noise multiplier of the audited release.
 const SIGMA: f64 = 1.0;
+/// More classes than two: each but the last has two blocks of counts.
+const CLASSES: usize = 3;
 
 /// A fault of a release of cumulative scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,42 +88,58 @@ pub fn audit_scores(
     })
 }
 
-/// Counts of other records.
-fn others() -> Vec<f64> {
-    (0..N_CELLS).map(|cell| (cell * cell % 23) as f64).collect()
+/// Counts of other records of this many classes, and of a unit's: `records_per_unit` in one cell of one class.
+fn counted(n_classes: usize, unit: Option<(usize, bool, usize)>, records_per_unit: u64) -> Vec<f64> {
+    let mut cells = ScoreCells::of_classes(1, n_classes);
+    for i in 0..700 {
+        cells.add_of_many(0, i % n_classes, i % 5 > 1, i * i % N_CELLS);
+    }
+    for _ in 0..records_per_unit {
+        if let Some((class, is_right, cell)) = unit {
+            cells.add_of_many(0, class, is_right, cell);
+        }
+    }
+    cells.into_values()
 }
 
-/// Every way in which a unit can be in one cell: all its records there, which is the farthest since norms of
-/// sums are at most sums of norms.
+/// All blocks, encoded.
+fn encode(sums: &PrefixSums, counts: &[f64]) -> Vec<f64> {
+    counts.chunks_exact(N_CELLS).flat_map(|block| sums.encode(block)).collect()
+}
+
+/// Every way in which a unit can be in one cell of one class, of two classes and of more: all its records there,
+/// which is the farthest since norms of sums are at most sums of norms.
 fn moved(sums: &PrefixSums, records_per_unit: u64) -> f64 {
-    let before = sums.encode(&others());
-    let unit = sums.noise_std(1.0, records_per_unit);
-    let of = |cell: usize| {
-        let mut counts = others();
-        counts[cell] += records_per_unit as f64;
-        let after = sums.encode(&counts);
-        let squares: f64 = after.iter().zip(&before).map(|(a, b)| (a - b) * (a - b)).sum();
-        squares.sqrt() / PrefixSums::PER_UNIT / unit
-    };
-    (0..N_CELLS).map(of).fold(0.0, f64::max)
+    let sensitivity = sums.noise_std(1.0, records_per_unit);
+    let mut most = 0.0_f64;
+    for n_classes in [2, CLASSES] {
+        let before = encode(sums, &counted(n_classes, None, 0));
+        for class in 0..n_classes {
+            for place in 0..2 * N_CELLS {
+                let unit = (class, place % 2 == 0, place / 2);
+                let after = encode(sums, &counted(n_classes, Some(unit), records_per_unit));
+                let squares: f64 = after.iter().zip(&before).map(|(a, b)| (a - b) * (a - b)).sum();
+                most = most.max(squares.sqrt() / PrefixSums::PER_UNIT / sensitivity);
+            }
+        }
+    }
+    most
 }
 
 fn attack(sums: &PrefixSums, records_per_unit: u64, delta: Delta, randomness: &Randomness) -> Result<f64> {
-    let mut first = vec![0.0; N_CELLS];
-    first[0] = 1.0;
-    let direction = sums.encode(&first);
-    let shift: f64 = direction.iter().map(|d| d * d).sum::<f64>() * records_per_unit as f64;
-    let known: f64 = sums.encode(&others()).iter().zip(&direction).map(|(y, d)| y * d).sum();
+    let worlds = [None, Some((0, true, 0))].map(|unit| counted(CLASSES, unit, records_per_unit));
+    let [without, with] = [&worlds[0], &worlds[1]].map(|counts| encode(sums, counts));
+    let direction: Vec<f64> = with.iter().zip(&without).map(|(a, b)| (a - b) / records_per_unit as f64).collect();
+    let along = |encoded: &[f64]| encoded.iter().zip(&direction).map(|(y, d)| y * d).sum::<f64>();
+    let middle = 0.5 * (along(&with) + along(&without));
     attacked_epsilon(delta, randomness, |world, rng| {
-        let mut counts = others();
-        counts[0] += (world as u64 * records_per_unit) as f64;
         let released = sums
-            .release(&counts, SIGMA, records_per_unit, rng)
+            .release(&worlds[world], SIGMA, records_per_unit, rng)
             .map_err(|error| TrainError::invalid("release", error, "no error"))?;
         // Released prefixes determine the encoded counts with their noise.
-        let cells: Vec<f64> = (0..N_CELLS).map(|i| released[i] - if i == 0 { 0.0 } else { released[i - 1] }).collect();
-        let along: f64 = sums.encode(&cells).iter().zip(&direction).map(|(y, d)| y * d).sum();
-        Ok(along - known > 0.5 * shift)
+        let cells: Vec<f64> =
+            (0..released.len()).map(|i| released[i] - if i % N_CELLS == 0 { 0.0 } else { released[i - 1] }).collect();
+        Ok(along(&encode(sums, &cells)) > middle)
     })
 }
 

@@ -116,8 +116,7 @@ impl Attack {
         let pair = self.claim.pair();
         for canary in &mut self.state().canaries {
             let projection = canary.sign * (noisy[canary.weight] - canary.known) / std;
-            let pair = super::pair::Pair { shift: pair.shift * canary.adds, ..pair };
-            canary.score += pair.score(projection);
+            canary.score += pair.with_share(canary.adds).score(projection);
         }
     }
 

@@ -47,7 +47,7 @@ impl Claim {
         Ok(claim)
     }
 
-    pub(super) fn pair(&self) -> Pair {
+    pub(crate) fn pair(&self) -> Pair {
         Pair { rate: self.sampling_rate, shift: self.noise_multiplier.recip() }
     }
 

@@ -25,6 +25,11 @@ impl Pair {
         if self.rate >= 1.0 { ratio } else { (self.rate * libm::expm1(ratio)).ln_1p() }
     }
 
+    /// The same for a record that moves the sum by this part of its bound.
+    pub(crate) fn with_share(self, share: f64) -> Self {
+        Self { shift: self.shift * share, ..self }
+    }
+
     /// The difference of the mean scores of the two kinds over `steps` steps, over their common
     /// standard deviation, where the noise is `noise` times what is claimed.
     pub(crate) fn separation(self, noise: f64, steps: f64) -> f64 {

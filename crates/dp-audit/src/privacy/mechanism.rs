@@ -16,6 +16,7 @@ use rand::{CryptoRng, Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::plant::{Plant, Seen, Watched};
+use crate::one_run::{Claim, Score};
 use crate::plant::with_planted;
 
 /// Others of group 0 whose gradients are within the base threshold.
@@ -290,18 +291,13 @@ impl<'a> OneCanary<'a> {
 /// One run with many canaries. Each has a separate input and is there with probability ½.
 pub(super) struct ManyCanaries<'a> {
     entry: &'a MethodEntry,
-    pub(super) plan: Plan,
+    /// What the gradients claim.
+    pub(super) claim: Claim,
+    plan: Plan,
     facts: PublicFacts,
     input: f32,
     plant: Option<Plant>,
     ranks: NonZeroUsize,
-}
-
-/// A canary: whether it was there, and by how much the attacker thinks so.
-pub(super) struct Guess {
-    pub(super) present: bool,
-    /// Above 0: there.
-    pub(super) score: f64,
 }
 
 impl<'a> ManyCanaries<'a> {
@@ -314,12 +310,14 @@ impl<'a> ManyCanaries<'a> {
     ) -> Result<Self> {
         let facts = PublicFacts { n_records: n, n_inputs: n, n_classes: 2, n_groups: N_GROUPS };
         let plan = plan(entry, facts, 1, 1.0, ranks, delta)?;
+        let noise = NoiseMultiplier::new(plan.context().noise_multiplier)?;
+        let claim = Claim::new(noise, SamplingRate::new(1.0)?, 1, delta)?;
         let input = canary_input(entry, &plan)?;
-        Ok(Self { entry, plan, facts, input, plant, ranks })
+        Ok(Self { entry, claim, plan, facts, input, plant, ranks })
     }
 
-    /// Runs once and guesses every canary.
-    pub(super) fn attack(&self, coins: &mut impl CryptoRng, streams: RandomStreams) -> Result<Vec<Guess>> {
+    /// Runs once and scores every canary.
+    pub(super) fn attack(&self, coins: &mut impl CryptoRng, streams: RandomStreams) -> Result<Vec<Score>> {
         let n = self.facts.n_records;
         let present: Vec<bool> = (0..n).map(|_| coins.random()).collect();
         let mut features = vec![0.0; n * n];
@@ -330,13 +328,17 @@ impl<'a> ManyCanaries<'a> {
         let records = Records::new(&features, &vec![1; n], &groups, self.facts, DType::F32, &Device::Cpu)?;
         let played = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
         let (norms, scales) = (&played.transcript.norms[0], &played.transcript.scales[0]);
+        let bound = played.seen[0].bound;
         // All canaries of a group add the same.
-        let addition = |group: usize| {
+        let share = |group: usize| {
             let twin = (0..n).find(|&i| present[i] && groups[i] == group);
-            twin.map_or(0.0, |i| norms[i] * scales[i])
+            twin.map_or(0.0, |i| norms[i] * scales[i] / bound)
         };
-        let additions: Vec<f64> = (0..N_GROUPS).map(addition).collect();
-        let score = |i: usize| -played.sums[0][i] - 0.5 * additions[groups[i]];
-        Ok((0..n).map(|i| Guess { present: present[i], score: score(i) }).collect())
+        let shares: Vec<f64> = (0..N_GROUPS).map(share).collect();
+        let score = |i: usize| {
+            let pair = self.claim.pair().with_share(shares[groups[i]]);
+            pair.score(-played.sums[0][i] / (self.claim.noise_multiplier * bound))
+        };
+        Ok((0..n).map(|i| Score { score: score(i), present: present[i], kind: groups[i] }).collect())
     }
 }

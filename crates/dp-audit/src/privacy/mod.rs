@@ -11,8 +11,8 @@
 //! - *Many small runs* against one canary of each group, with 50 others of which the attacker knows
 //!   everything. Full batches, so that what is claimed is exactly a Gaussian mechanism's, and its
 //!   trade-off function bounds ε from few runs.
-//! - *One run* with hundreds of canaries, each there with probability ½ (Steinke et al. 2023), also
-//!   in the version for trade-off functions (Mahloujifar et al. 2024).
+//! - *One run* with hundreds of canaries, each there with probability ½, whose scores give the bounds of
+//!   [`one_run`](crate::one_run).
 //!
 //! ```
 //! use dp_audit::privacy::{AuditSettings, audit};
@@ -36,8 +36,9 @@ use serde::Serialize;
 
 pub use self::estimate::mu_of_many_runs;
 pub(crate) use self::estimate::{epsilon_of_mu, epsilon_of_one_run, mu_of_one_run};
-use self::mechanism::{Guess, ManyCanaries, N_GROUPS, OneCanary, Statistics};
+use self::mechanism::{ManyCanaries, N_GROUPS, OneCanary, Statistics};
 pub use self::plant::Plant;
+use crate::one_run::EpsilonBounds;
 
 /// How long an audit looks.
 ///
@@ -90,8 +91,8 @@ pub struct AuditOutcome {
     pub confidence: f64,
     /// By group of the canary.
     pub groups: Vec<GroupOutcome>,
-    /// From one run.
-    pub one_run: OneRunOutcome,
+    /// From one run with many canaries.
+    pub one_run: EpsilonBounds,
 }
 
 /// The outcome for canaries of one group.
@@ -104,18 +105,6 @@ pub struct GroupOutcome {
     pub claimed_epsilon: f64,
     /// The largest lower bound of the attacks on this group.
     pub audited_lower: f64,
-}
-
-/// The outcome of one run with many canaries.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct OneRunOutcome {
-    /// Canaries.
-    pub canaries: usize,
-    /// By Steinke et al. 2023.
-    pub audited_lower: f64,
-    /// By Mahloujifar et al. 2024.
-    pub audited_lower_f_dp: f64,
 }
 
 impl AuditOutcome {
@@ -154,8 +143,8 @@ pub fn audit(
         return Err(TrainError::invalid("audit settings", value, "at least 8 runs and 10 canaries"));
     }
     let delta = Delta::new(settings.delta)?;
-    // Attacks by group and statistic, and the two bounds of the one run share what may go wrong.
-    let failure = settings.failure / (N_GROUPS * size_of::<Statistics>() / size_of::<f64>() + 2) as f64;
+    // Attacks by group and statistic, and the three bounds of the one run share what may go wrong.
+    let failure = settings.failure / (N_GROUPS * size_of::<Statistics>() / size_of::<f64>() + 3) as f64;
     let audited = Audited { settings, failure, delta, randomness: randomness.derived(method) };
 
     let (mut groups, mut claim) = (Vec::new(), (0.0, 0.0));
@@ -171,7 +160,7 @@ pub fn audit(
     }
     let one_run = audited.one_run(&ManyCanaries::new(entry, settings.canaries, plant, settings.ranks, delta)?)?;
     let lower = groups.iter().map(|group| group.audited_lower);
-    let audited_lower = lower.fold(one_run.audited_lower.max(one_run.audited_lower_f_dp), f64::max);
+    let audited_lower = lower.fold(one_run.without_assumption().max(one_run.gaussian), f64::max);
     Ok(AuditOutcome {
         method: method.to_owned(),
         claimed_epsilon: claim.0,
@@ -220,23 +209,11 @@ impl Audited<'_> {
         Ok(best)
     }
 
-    fn one_run(&self, canaries: &ManyCanaries<'_>) -> Result<OneRunOutcome> {
+    fn one_run(&self, canaries: &ManyCanaries<'_>) -> Result<EpsilonBounds> {
         let randomness = self.randomness.derived("one run");
         let mut coins = randomness.stream(Purpose::Split, 0, 0)?;
-        let mut guesses = canaries.attack(&mut coins, randomness.streams(0, 0)?)?;
-        let is_right = |guess: &&Guess| (guess.score > 0.0) == guess.present;
-        let n = guesses.len() as u32;
-        // Only the surest fifth is guessed: their share was fixed beforehand.
-        guesses.sort_by(|a, b| b.score.abs().total_cmp(&a.score.abs()));
-        guesses.truncate(guesses.len() / 5);
-        let right = guesses.iter().filter(is_right).count() as u32;
-        let n_guesses = guesses.len() as u32;
-        let mu = estimate::mu_of_one_run(n, n_guesses, right, self.failure);
-        Ok(OneRunOutcome {
-            canaries: n as usize,
-            audited_lower: estimate::epsilon_of_one_run(n, n_guesses, right, self.settings.delta, self.failure),
-            audited_lower_f_dp: estimate::epsilon_of_mu(mu, self.delta)?,
-        })
+        let scores = canaries.attack(&mut coins, randomness.streams(0, 0)?)?;
+        canaries.claim.bounds(&scores, self.failure)
     }
 }
 
@@ -320,7 +297,9 @@ mod tests {
         for method in ["dpsgd", "dpsgd-f"] {
             let honest = audit(method, &on(2), None, &randomness).unwrap();
             assert!(!honest.refuted() && honest.audited_lower > 0.2 * honest.claimed_epsilon, "{honest:?}");
-            assert_eq!(honest, audit(method, &on(1), None, &randomness).unwrap(), "{method}");
+            // But for the last digits of scores, which are read off differences of weights.
+            let alone = audit(method, &on(1), None, &randomness).unwrap();
+            assert_eq!((&honest.groups, honest.one_run.right), (&alone.groups, alone.one_run.right), "{method}");
         }
         for (plant, n) in [(Plant::RankNoise, 4), (Plant::RankStream, 2)] {
             let planted = audit("dpsgd", &on(n), Some(plant), &randomness).unwrap();

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &PrivacyArgs) -> anyhow::Result<()> {
 
 fn header() -> String {
     format!(
-        "| {:<26} | claimed ε | true ε ≥ | audited ε ≥ | group 0 | group 1 | one run | one run, f-DP | verdict |\n|---|---|---|---|---|---|---|---|---|",
+        "| {:<26} | claimed ε | true ε ≥ | audited ε ≥ | group 0 | group 1 | one run | one run, f-DP | one run, normal | verdict |\n|---|---|---|---|---|---|---|---|---|---|",
         "method"
     )
 }
@@ -105,14 +105,15 @@ fn row(outcome: &AuditOutcome) -> String {
     let lower = |value| decimal(value, 2, Rounding::Down);
     let groups: Vec<String> = outcome.groups.iter().map(|group| lower(group.audited_lower)).collect();
     format!(
-        "| {:<26} | {} (certified) | {} | {} | {} | {} | {} | {} |",
+        "| {:<26} | {} (certified) | {} | {} | {} | {} | {} | {} | {} |",
         outcome.method,
         decimal(outcome.claimed_epsilon, 2, Rounding::Up),
         lower(outcome.true_epsilon),
         lower(outcome.audited_lower),
         groups.join(" | "),
-        lower(outcome.one_run.audited_lower),
-        lower(outcome.one_run.audited_lower_f_dp),
+        lower(outcome.one_run.one_run),
+        lower(outcome.one_run.f_dp),
+        lower(outcome.one_run.gaussian),
         verdict(outcome)
     )
 }
