@@ -1,6 +1,7 @@
 //! Statistics of a column, and the kind that follows from them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::date_format::DateFormat;
 use crate::guess::{ColumnGuess, GuessedDate, GuessedImage, GuessedKind, GuessedVector, StrayTexts};
@@ -57,7 +58,7 @@ pub(crate) struct ColumnStats {
     infinite: u64,
     /// Texts that no reading takes for a number or a date, with the line of the first.
     strays: Vec<String>,
-    first_stray: usize,
+    first_stray: Option<(PathBuf, usize)>,
     readings: Readings,
     vectors: Option<VectorStats>,
     /// Texts that look like images, and the size of the first.
@@ -123,7 +124,7 @@ impl ColumnStats {
         let is_list = is_list || number.is_none() && self.add_image(text, row);
         let may_be_stray = number.is_none() && !is_list && self.strays.len() < MOST_STRAYS;
         if may_be_stray && !Readings::read(text) {
-            self.add_stray(text, row.line());
+            self.add_stray(text, row);
         }
         // Lists and images are long, and each is another one.
         if is_list || self.has_more_texts || self.texts.len() == MOST_VALUES {
@@ -153,9 +154,9 @@ impl ColumnStats {
         self.current = self.last;
     }
 
-    fn add_stray(&mut self, text: &str, line: usize) {
+    fn add_stray(&mut self, text: &str, row: &TableRow) {
         if self.strays.is_empty() {
-            self.first_stray = line;
+            self.first_stray = Some((row.file().to_path_buf(), row.line()));
         }
         if !self.strays.iter().any(|stray| stray == text) {
             self.strays.push(text.to_owned());
@@ -280,7 +281,8 @@ impl ColumnStats {
                 count: strays,
                 of: total,
                 first: self.strays.first().cloned().unwrap_or_default(),
-                line: self.first_stray,
+                line: self.first_stray.as_ref().map_or(0, |(_, line)| *line),
+                file: self.first_stray.map(|(file, _)| file),
                 texts: self.strays,
             }),
             format: found.format,

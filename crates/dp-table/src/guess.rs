@@ -1,5 +1,7 @@
 //! A proposal for a schema, read from the records.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::column_stats::ColumnStats;
@@ -32,6 +34,8 @@ pub struct Guess {
     pub not_utf8: u64,
     /// The first that could not be read, with its file and line.
     pub first_broken: Option<String>,
+    /// Lines without anything, which are not among the broken rows.
+    pub empty_lines: Option<EmptyLines>,
     /// By column, in the table's order.
     pub columns: Vec<ColumnGuess>,
     /// Vectors whose numbers are columns.
@@ -127,6 +131,18 @@ pub struct ColumnGuess {
     pub markers: Vec<String>,
 }
 
+/// Lines without anything, such as one at the end of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EmptyLines {
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub first: usize,
+    /// Its file, of a table of several files.
+    pub file: Option<PathBuf>,
+}
+
 /// Texts in a column of numbers or dates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -139,6 +155,8 @@ pub struct StrayTexts {
     pub first: String,
     /// Its line in its file.
     pub line: usize,
+    /// Its file, of a table of several files.
+    pub file: Option<PathBuf>,
     /// Different ones, at most twenty, in the order in which they were met.
     pub texts: Vec<String>,
 }
@@ -180,6 +198,8 @@ impl Guess {
         let mut vectors = VectorColumns::of(reader.columns());
         let (mut rows, mut broken, mut not_utf8, mut first_broken) = (0, 0, 0, None);
         let mut row = TableRow::default();
+        let mut empty_lines: Option<EmptyLines> = None;
+        let has_files = reader.n_files() > 1;
         loop {
             match reader.read(&mut row) {
                 Ok(true) => {
@@ -191,7 +211,10 @@ impl Guess {
                 }
                 Ok(false) => break,
                 // Nothing can be read of it.
-                Err(TableError::EmptyLine { .. }) => {}
+                Err(TableError::EmptyLine { path, line }) => {
+                    let file = has_files.then_some(path);
+                    empty_lines.get_or_insert(EmptyLines { count: 0, first: line, file }).count += 1;
+                }
                 Err(error) if error.is_of_one_row() => {
                     broken += 1;
                     not_utf8 += u64::from(matches!(error, TableError::NotUtf8 { .. }));
@@ -201,8 +224,12 @@ impl Guess {
             }
         }
         let vectors = vectors.into_iter().filter_map(|vector| vector.guess(&columns)).collect();
-        let columns = columns.into_iter().zip(reader.columns()).map(|(stats, name)| stats.guess(name)).collect();
-        Ok(Self { rows, broken, not_utf8, first_broken, columns, vectors })
+        let mut columns: Vec<ColumnGuess> =
+            columns.into_iter().zip(reader.columns()).map(|(stats, name)| stats.guess(name)).collect();
+        if !has_files {
+            columns.iter_mut().filter_map(|column| column.words.as_mut()).for_each(|words| words.file = None);
+        }
+        Ok(Self { rows, broken, not_utf8, first_broken, empty_lines, columns, vectors })
     }
 
     /// Names of columns that are among their columns' values, or numbers in their range, where this

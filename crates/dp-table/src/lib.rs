@@ -66,8 +66,8 @@ pub use example::Example;
 pub use files::{Csv, TableFiles, TableFormat};
 pub use group::{Group, Level, ParseGroupError};
 pub use guess::{
-    ColumnGuess, Guess, GuessedDate, GuessedImage, GuessedKind, GuessedVector, GuessedVectorColumns, MISSING_MARKERS,
-    StrayTexts,
+    ColumnGuess, EmptyLines, Guess, GuessedDate, GuessedImage, GuessedKind, GuessedVector, GuessedVectorColumns,
+    MISSING_MARKERS, StrayTexts,
 };
 pub use look_alikes::{LookAlikes, SpellingDifference, is_invisible};
 pub use markers::spellings_of_marker;

@@ -173,6 +173,10 @@ impl TableReader {
         Ok(reader)
     }
 
+    pub(crate) fn n_files(&self) -> usize {
+        self.files.paths().len()
+    }
+
     /// Names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns

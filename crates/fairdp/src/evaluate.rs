@@ -188,7 +188,7 @@ pub fn evaluate(
     let records_per_unit = subject.records_per_unit()?;
     let schema = subject.model.encoding().schema();
     let ranks: Arc<dyn Collective> = Arc::new(Alone);
-    let mut source = RankFiles::new(table.files(tables)?, &ranks, false)?;
+    let mut source = RankFiles::new(table.files(tables, &subject.model)?, &ranks, false)?;
     let temporary = std::env::temp_dir();
     let (encoded, _) = source.encode(schema, EncodedFile::Temporary(&temporary), &temporary)?;
     let held = HeldTable { table: &encoded, ranks: &Alone };

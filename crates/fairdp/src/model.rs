@@ -17,6 +17,7 @@ use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::scores::{balance, class_order, offsets};
 use crate::seal::sha256;
+use crate::text_marks::TextMarks;
 use crate::thresholds::Thresholds;
 
 /// Names of the files of a release that a prediction reads.
@@ -94,6 +95,9 @@ pub(crate) struct Pipeline {
     /// Where a coin decides between thresholds of a group: then offsets are those of the most probable ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) coins: Option<Coins>,
+    /// How the table was written, as it was declared: new ones are read so.
+    #[serde(default, skip_serializing_if = "TextMarks::is_empty")]
+    pub(crate) text: TextMarks,
 }
 
 pub(crate) const PIPELINE_VERSION: u32 = 1;
@@ -114,6 +118,7 @@ impl Pipeline {
             subtracted: Vec::new(),
             class: None,
             coins: None,
+            text: TextMarks::default(),
         }
     }
 
@@ -246,6 +251,11 @@ impl FittedModel {
 
     pub(crate) fn pipeline(&self) -> &Pipeline {
         &self.pipeline
+    }
+
+    /// How the table of the run was written.
+    pub(crate) fn set_text(&mut self, text: TextMarks) {
+        self.pipeline.text = text;
     }
 
     /// Gives groups their thresholds; where none moved, all the common one, as without a mode.

@@ -27,6 +27,7 @@ use crate::seal::sha256;
 use crate::shared_ledger::{Asked, Entering, Fit};
 use crate::statement::{Facts, ReleaseStatement};
 use crate::subset::Subset;
+use crate::text_marks::TextMarks;
 use crate::unfinished::release_of;
 use crate::verify::{Verified, verify};
 
@@ -54,6 +55,11 @@ pub struct PaymentOptions {
 /// How a table of new records is read.
 #[derive(Debug, Clone, Default)]
 pub struct NewTableOptions {
+    /// The character between two fields of a text file, of ASCII; that of the run's table unless given.
+    pub delimiter: Option<char>,
+    /// The character around a field that holds delimiters, or an empty text for none; that of the run's
+    /// table unless given.
+    pub quote: Option<String>,
     /// The encoding of text files, as `table.encoding` of a configuration.
     pub encoding: Option<String>,
     /// Columns of vectors in files of their own, by name: a file for each of the table's.
@@ -61,8 +67,9 @@ pub struct NewTableOptions {
 }
 
 impl NewTableOptions {
-    pub(crate) fn files(&self, tables: &[String]) -> Result<TableFiles> {
-        let mut files = TableFiles::new(tables)?;
+    pub(crate) fn files(&self, tables: &[String], model: &FittedModel) -> Result<TableFiles> {
+        let marks = TextMarks { delimiter: self.delimiter, quote: self.quote.clone() };
+        let mut files = marks.of_new_table(&model.pipeline().text, TableFiles::new(tables)?)?;
         if let Some(label) = &self.encoding {
             files = files.with_encoding(encoding(label)?);
         }

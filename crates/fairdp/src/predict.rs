@@ -1,6 +1,5 @@
 //! Predictions of a released model for a table, written to a file.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +9,9 @@ use dp_table::{BadRows, ReadProgress, StoredAs, TableCounts, TableFiles};
 use serde::Serialize;
 
 use crate::config::nearest::question;
-use crate::config::read::{encoding, with_vectors};
 use crate::error::{FairdpError, Result};
 use crate::model::FittedModel;
+use crate::new_records::NewTableOptions;
 use crate::output::{self, Readers};
 use crate::output_format::{ENDINGS, OutputFormat};
 use crate::predictions::{Cell, Predictions};
@@ -48,10 +47,8 @@ pub struct PredictOptions {
     pub keep: Vec<String>,
     /// For every row the columns that moved its answer most: how many of them.
     pub reasons: usize,
-    /// The encoding of text files, as `table.encoding` of a configuration.
-    pub encoding: Option<String>,
-    /// Columns of vectors in files of NumPy, by name: a file for each of the table's.
-    pub vectors: BTreeMap<String, Vec<String>>,
+    /// How the table is read.
+    pub table: NewTableOptions,
     /// Where the reading says how far it is, and is told to end.
     pub reading: Option<Arc<ReadProgress>>,
 }
@@ -115,11 +112,7 @@ fn predict_by(
 ) -> Result<Predicted> {
     let model = model_of_statement(&release_of(folder)?)?;
     check_reasons(&model, options.reasons)?;
-    let mut files = TableFiles::new(tables)?;
-    if let Some(label) = &options.encoding {
-        files = files.with_encoding(encoding(label)?);
-    }
-    files = with_vectors(files, &options.vectors)?;
+    let mut files = options.table.files(tables, &model)?;
     if let Some(progress) = &options.reading {
         files = files.watched(Arc::clone(progress));
     }

@@ -49,6 +49,7 @@ pub(super) fn init(
         method,
         encoding,
         delimiter: None,
+        quote: None,
         vectors,
         accept_uncovered,
         named: None,

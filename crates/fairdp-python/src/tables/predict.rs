@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fairdp::PredictOptions;
+use fairdp::{NewTableOptions, PredictOptions};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -26,7 +26,8 @@ pub(super) fn predict(
     encoding: Option<String>,
     vectors: BTreeMap<String, Vec<String>>,
 ) -> PyResult<String> {
-    let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors, reading: None };
+    let read_as = NewTableOptions { encoding, vectors, ..NewTableOptions::default() };
+    let options = PredictOptions { is_strict: strict, keep, reasons: explain, table: read_as, reading: None };
     let predicted = py.detach(|| fairdp::predict(&folder, &table, &out, &options)).map_err(errors::fairdp_error)?;
     serde_json::to_string(&predicted).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

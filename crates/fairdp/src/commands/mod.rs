@@ -10,6 +10,8 @@ mod log;
 mod manual;
 mod new_config;
 mod new_records;
+mod new_table;
+mod out_of_memory;
 mod progress;
 mod shown;
 mod stream;
@@ -105,13 +107,8 @@ enum Command {
         /// would say so.
         #[arg(long)]
         strict: bool,
-        /// The encoding of text files, such as latin1, where it is neither UTF-8 nor UTF-16.
-        #[arg(long)]
-        encoding: Option<String>,
-        /// A column of vectors in a file of NumPy, or of images in an IDX file, row by row beside the
-        /// table; repeatable, once for each file of the table.
-        #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
-        vectors: Vec<(String, String)>,
+        #[command(flatten)]
+        text: new_table::NewTableArgs,
         /// Machine-readable output, with counts by column.
         #[arg(long)]
         json: bool,
@@ -302,8 +299,11 @@ struct InitArgs {
     #[arg(long)]
     encoding: Option<String>,
     /// The character between two fields of a text file; found unless given.
-    #[arg(long, value_name = "CHARACTER")]
+    #[arg(long, value_name = "CHARACTER", value_parser = character)]
     delimiter: Option<char>,
+    /// The character around a field that holds delimiters, '' for none; " unless given.
+    #[arg(long, value_name = "CHARACTER")]
+    quote: Option<String>,
     /// A column of vectors in a file of NumPy, or of images in an IDX file, row by row beside the table;
     /// repeatable, once for each file of the table.
     #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
@@ -386,6 +386,7 @@ pub(crate) fn run() -> ExitCode {
     let matches = Cli::command().color(color).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let is_json = cli.command.is_json();
+    out_of_memory::answer_as(is_json);
     let opened = cli.said.log.as_deref().map_or(Ok(()), log::open);
     match opened.map_err(Failure::from).and_then(|()| execute(cli.command, &cli.said)) {
         Ok(exit) => ExitCode::from(exit.code()),
@@ -405,6 +406,16 @@ fn column_and_file(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// One character; `\t` is a tab, as a shell passes it on.
+fn character(text: &str) -> Result<char, String> {
+    let mut letters = text.chars();
+    match (text, letters.next(), letters.next()) {
+        ("\\t", ..) => Ok('\t'),
+        (_, Some(letter), None) => Ok(letter),
+        _ => Err("expected one character, such as ';' or '\\t'".into()),
+    }
+}
+
 /// Files by column, in the order in which they were given.
 fn by_column(vectors: Vec<(String, String)>) -> BTreeMap<String, Vec<String>> {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -421,12 +432,11 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
         Command::Init(args) => init(args, said, &mut out)?,
         Command::Fit(args) => shared_fit(args, said, &mut out)?,
         Command::Audit(args) => args.answer(said, &mut out)?,
-        Command::Predict { folder, table, out: file, keep, explain, strict, encoding, vectors, json, quiet } => {
-            let vectors = by_column(vectors);
+        Command::Predict { folder, table, out: file, keep, explain, strict, text, json, quiet } => {
             let shown = Shown::new(said.of(quiet));
             shown.stage(&format!("reading {}", table.join(", ")));
             let reading = Some(shown.reading());
-            let options = PredictOptions { is_strict: strict, keep, reasons: explain, encoding, vectors, reading };
+            let options = PredictOptions { is_strict: strict, keep, reasons: explain, table: text.options(), reading };
             let inputs = Inputs::new(table)?;
             if stream::is_output(&file) {
                 let mut output = stream::output(&file)?;
@@ -518,6 +528,7 @@ fn init(args: InitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Fai
         method: args.method,
         encoding: args.encoding,
         delimiter: args.delimiter,
+        quote: args.quote,
         vectors,
         accept_uncovered: args.accept_uncovered,
         named: Some(named),

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use dp_accounting::{Rounding, decimal};
 use fairdp::{
-    Comparison, Drift, DriftOptions, EpsilonChoice, Evaluated, Exit, FigureChange, NewTableOptions, PaymentOptions,
-    printable,
+    Comparison, Drift, DriftOptions, EpsilonChoice, Evaluated, Exit, FigureChange, PaymentOptions, printable,
 };
 
 use super::stream::Inputs;
-use super::{Failure, answer, by_column, column_and_file, summary};
+use super::{Failure, answer, summary};
 
 /// Changes that are printed beside the alarms.
 const MOST_LINES: usize = 12;
@@ -24,13 +23,8 @@ pub(super) struct TableArgs {
     /// The table: files or patterns; - for standard input.
     #[arg(required = true)]
     table: Vec<String>,
-    /// The encoding of text files, such as latin1, where it is neither UTF-8 nor UTF-16.
-    #[arg(long)]
-    encoding: Option<String>,
-    /// A column of vectors in a file of NumPy, or of images in an IDX file, row by row beside the
-    /// table; repeatable, once for each file of the table.
-    #[arg(long, value_name = "COLUMN=FILE", value_parser = column_and_file)]
-    vectors: Vec<(String, String)>,
+    #[command(flatten)]
+    text: super::new_table::NewTableArgs,
     /// Machine-readable output.
     #[arg(long)]
     pub(super) json: bool,
@@ -100,9 +94,9 @@ impl PaymentArgs {
 
 impl EvaluateArgs {
     pub(super) fn answer(self, out: &mut impl Write) -> Result<Exit, Failure> {
-        let TableArgs { folder, table, encoding, vectors, json } = self.table;
+        let TableArgs { folder, table, text, json } = self.table;
         let inputs = Inputs::new(table)?;
-        let options = NewTableOptions { encoding, vectors: by_column(vectors) };
+        let options = text.options();
         let payment = self.payment.options(self.out, self.epsilon);
         let evaluated = inputs.named(fairdp::evaluate(&folder, &inputs.tables, &options, &payment))?;
         let Evaluated { statement, fairness, comparison, .. } = &evaluated;
@@ -155,17 +149,13 @@ fn changes(out: &mut impl Write, comparison: &Comparison) -> io::Result<()> {
 
 impl DriftArgs {
     pub(super) fn answer(self, out: &mut impl Write) -> Result<Exit, Failure> {
-        let TableArgs { folder, table, encoding, vectors, json } = self.table;
+        let TableArgs { folder, table, text, json } = self.table;
         let inputs = Inputs::new(table)?;
         let payment = match (self.epsilon, self.out) {
             (Some(epsilon), Some(place)) => Some(self.payment.options(place, epsilon)),
             _ => None,
         };
-        let options = DriftOptions {
-            table: NewTableOptions { encoding, vectors: by_column(vectors) },
-            tolerance: self.tolerance,
-            payment,
-        };
+        let options = DriftOptions { table: text.options(), tolerance: self.tolerance, payment };
         let drift = inputs.named(fairdp::drift(&folder, &inputs.tables, &options))?;
         let exit = if drift.alarms.is_empty() { Exit::Done } else { Exit::Alarm };
         if json {

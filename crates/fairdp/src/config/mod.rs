@@ -33,6 +33,7 @@ pub use self::mistakes::Mistake;
 use self::schema::Names;
 pub use self::schema::config_schema;
 pub use self::tuning::{CandidateEntry, TuningEntry};
+use crate::text_marks::TextMarks;
 
 /// The version of configurations that this program reads.
 pub(crate) const CONFIG_VERSION: u32 = 1;
@@ -141,6 +142,12 @@ pub struct TableEntry {
     #[serde(default)]
     #[schemars(with = "Names<dp_table::BadRows>")]
     pub bad_rows: dp_table::BadRows,
+}
+
+impl TableEntry {
+    pub(crate) fn marks(&self) -> TextMarks {
+        TextMarks { delimiter: self.delimiter, quote: self.quote.clone() }
+    }
 }
 
 /// The origin of an entry that no person wrote.

@@ -22,6 +22,7 @@ use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::recipe::{Method, Recipe, TableFacts};
 use crate::streams::{self, is_stream};
+use crate::text_marks::WrongMark;
 
 /// Groups, of all intersections: a row's is stored in two bytes.
 const MOST_GROUPS: usize = 65_534;
@@ -614,32 +615,17 @@ impl Config {
     }
 
     fn csv(&self, by_ending: Csv) -> Result<Csv, EntryError> {
-        let byte = |key: &str, letter: char| {
-            let byte = u8::try_from(letter).ok().filter(u8::is_ascii);
-            byte.ok_or_else(|| EntryError::value(key, letter, "an ASCII character"))
-        };
-        let delimiter = match self.table.delimiter {
-            Some(letter) => Some(byte("table.delimiter", letter)?),
-            None => by_ending.delimiter,
-        };
-        let quote = match self.table.quote.as_deref() {
-            None => by_ending.quote,
-            Some("") => None,
-            Some(text) => {
-                let mut letters = text.chars();
-                match (letters.next(), letters.next()) {
-                    (Some(letter), None) => Some(byte("table.quote", letter)?),
-                    _ => return Err(EntryError::value("table.quote", text, "one character, or none")),
-                }
-            }
-        };
+        let marks = self.table.marks();
+        let csv = marks.of_csv(by_ending).map_err(|WrongMark { key, value, expected }| {
+            EntryError::value(&format!("table.{key}"), value, expected)
+        })?;
         let encoding = match &self.table.encoding {
             None => by_ending.encoding,
             Some(label) => {
                 TextEncoding::of(label).ok_or_else(|| EntryError::value("table.encoding", label, ENCODINGS))?
             }
         };
-        Ok(Csv { delimiter, quote, encoding })
+        Ok(Csv { encoding, ..csv })
     }
 }
 

@@ -124,7 +124,7 @@ pub fn drift(folder: &Path, tables: &[String], options: &DriftOptions) -> Result
         return Err(FairdpError::invalid("--tolerance", options.tolerance, "a share, from 0 to 1"));
     }
     let subject = Subject::open(folder)?;
-    let files = options.table.files(tables)?;
+    let files = options.table.files(tables, &subject.model)?;
     let Some(payment) = &options.payment else {
         let table = NewTable::read(&subject, &files, None)?;
         let privacy = "as private as the new table: nothing was paid for".to_owned();

@@ -344,7 +344,9 @@ impl Run<'_> {
     }
 
     fn model(&self, trained: Trained, schema: Schema, candidate: &Candidate) -> Result<FittedModel> {
-        trained.into_model(schema, self.config().decision(&candidate.recipe))
+        let mut model = trained.into_model(schema, self.config().decision(&candidate.recipe))?;
+        model.set_text(self.config().table.marks());
+        Ok(model)
     }
 
     /// Releases the scores of training records by group, and gives a model thresholds from them where these are

@@ -6,13 +6,11 @@ mod label;
 mod remarks;
 mod toml_text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use dp_table::{
-    ColumnGuess, Csv, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableFormat, TextEncoding,
-};
+use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableRow, TextEncoding};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
@@ -22,6 +20,7 @@ use crate::config::read::{absolute, encoding, with_vectors};
 use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 use crate::recipe::{Recipe, TableFacts, decision_of_method};
+use crate::text_marks::TextMarks;
 
 use self::columns::{BinsOf, column, group, vector};
 use self::label::{label_entry, number_range};
@@ -59,6 +58,8 @@ pub struct InitOptions {
     pub encoding: Option<String>,
     /// The character between two fields of a text file, of ASCII; found unless given.
     pub delimiter: Option<char>,
+    /// The character around a field that holds delimiters, or an empty text for none; `"` unless given.
+    pub quote: Option<String>,
     /// Columns of vectors in files of NumPy, by name: a file for each of the table's.
     pub vectors: BTreeMap<String, Vec<String>>,
     /// Whether training goes ahead on what was read here.
@@ -142,9 +143,9 @@ impl InitOptions {
     }
 }
 
-/// From this number of rows on, which is public, finer bins are worth their noise.
-const MANY_ROWS: u64 = 20_000;
-/// Below this number of rows times ε, both public, curves of a number's columns are straight lines: the noise
+/// From this number of rows on, or of units where these have several, finer bins are worth their noise.
+const MANY_RECORDS: u64 = 20_000;
+/// Below this number of records times ε, curves of a number's columns are straight lines: the noise
 /// of bins costs more than what they tell. Found on training folds of a generated table.
 const FEW_FOR_BINS: f64 = 2_500.0;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
@@ -165,7 +166,7 @@ fn decision(method: Option<&str>) -> &'static str {
 /// it does not have, and for a label that is no category.
 pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     options.check()?;
-    let (guess, encoding_line) = guess(tables, options)?;
+    let (files, guess, encoding_line) = guess(tables, options)?;
     if guess.rows == 0 {
         let expected =
             guess.first_broken.map_or("a table with rows".into(), |first| format!("rows that can be read: {first}"));
@@ -202,18 +203,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         Some(named) => named.clone(),
         None => NamedFiles::absolute(tables, &options.vectors)?,
     };
-    let _ = writeln!(text, "\n[table]\nfiles = {}", list(&named.tables));
-    for (column, files) in &named.vectors {
-        let _ = writeln!(text, "vectors.{} = {}", quoted(column), list(files));
-    }
-    let _ = writeln!(
-        text,
-        "missing = {}  # texts that stand for a missing value",
-        list(&MISSING_MARKERS.map(str::to_owned))
-    );
-    if let Some(delimiter) = options.delimiter {
-        let _ = writeln!(text, "delimiter = {}", quoted(&delimiter.to_string()));
-    }
+    table_entry(&mut text, &named, options);
     text.push_str(&encoding_line);
     text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
     remarks_on_rows(&mut text, &guess);
@@ -255,13 +245,60 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     for name in &options.groups {
         group(&mut text, find(name, "--group")?)?;
     }
+    let most = MANY_RECORDS.max((FEW_FOR_BINS / epsilon) as u64);
+    let n_records = match &options.unit {
+        Some(unit) => n_units(&files, find(unit, "--unit")?, most)?,
+        None => guess.rows,
+    };
     let bins = match range {
-        Some(_) if guess.rows as f64 * epsilon < FEW_FOR_BINS => BinsOf::One,
-        _ if guess.rows >= MANY_ROWS => BinsOf::Many,
+        Some(_) if n_records as f64 * epsilon < FEW_FOR_BINS => BinsOf::One,
+        _ if n_records >= MANY_RECORDS => BinsOf::Many,
         _ => BinsOf::Some,
     };
     inputs(&mut text, &guess, options, bins);
     Ok(text)
+}
+
+/// `[table]`: its files, and how they are written.
+fn table_entry(text: &mut String, named: &NamedFiles, options: &InitOptions) {
+    let _ = writeln!(text, "\n[table]\nfiles = {}", list(&named.tables));
+    for (column, files) in &named.vectors {
+        let _ = writeln!(text, "vectors.{} = {}", quoted(column), list(files));
+    }
+    let _ = writeln!(
+        text,
+        "missing = {}  # texts that stand for a missing value",
+        list(&MISSING_MARKERS.map(str::to_owned))
+    );
+    if let Some(delimiter) = options.delimiter {
+        let _ = writeln!(text, "delimiter = {}", quoted(&delimiter.to_string()));
+    }
+    if let Some(quote) = &options.quote {
+        let _ = writeln!(text, "quote = {}", quoted(quote));
+    }
+}
+
+/// How many units a table has; `most` if there are more.
+fn n_units(files: &TableFiles, unit: &ColumnGuess, most: u64) -> Result<u64> {
+    if let Some(distinct) = unit.distinct {
+        return Ok(distinct as u64);
+    }
+    let mut reader = files.open()?;
+    let column = reader.columns().iter().position(|name| *name == unit.name).unwrap_or_default();
+    let (mut row, mut units) = (TableRow::default(), HashSet::new());
+    while (units.len() as u64) < most {
+        match reader.read(&mut row) {
+            Ok(true) => {
+                if !units.contains(row.field(column)) {
+                    units.insert(row.field(column).to_owned());
+                }
+            }
+            Ok(false) => break,
+            Err(error) if error.is_of_one_row() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(units.len() as u64)
 }
 
 /// The line of modes of fairness, which are for classes.
@@ -284,20 +321,18 @@ fn weight_entry(text: &mut String, found: &ColumnGuess) -> Result<()> {
 
 /// Reads the table, and returns the line of its encoding: the one that is given; or, where a text is
 /// neither UTF-8 nor UTF-16, that of Windows, which reads every Latin-1 text.
-fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
-    let mut files = with_vectors(TableFiles::new(tables)?, &options.vectors)?;
-    if let (Some(delimiter), TableFormat::Csv(csv)) = (options.delimiter, files.format().clone()) {
-        let byte = u8::try_from(delimiter).ok().filter(u8::is_ascii);
-        let byte = byte.ok_or_else(|| FairdpError::invalid("--delimiter", delimiter, "an ASCII character"))?;
-        files = files.with_csv(Csv { delimiter: Some(byte), ..csv });
-    }
+fn guess(tables: &[String], options: &InitOptions) -> Result<(TableFiles, Guess, String)> {
+    let marks = TextMarks { delimiter: options.delimiter, quote: options.quote.clone() };
+    let mut files = with_vectors(marks.of_options(TableFiles::new(tables)?)?, &options.vectors)?;
     if let Some(progress) = &options.reading {
         files = files.watched(Arc::clone(progress));
     }
     let read = |files: &TableFiles| files.open().and_then(|mut reader| Guess::of(&mut reader));
     if let Some(label) = &options.encoding {
         let line = format!("encoding = {}\n", quoted(label));
-        return Ok((read(&files.with_encoding(encoding(label)?))?, line));
+        let files = files.with_encoding(encoding(label)?);
+        let found = read(&files)?;
+        return Ok((files, found, line));
     }
     let found = read(&files);
     let is_other = match &found {
@@ -305,13 +340,16 @@ fn guess(tables: &[String], options: &InitOptions) -> Result<(Guess, String)> {
         Err(error) => matches!(error, TableError::NotUtf8 { .. }),
     };
     let windows = TextEncoding::of("windows-1252").filter(|_| is_other);
-    let again = windows.and_then(|encoding| read(&files.with_encoding(encoding)).ok());
-    match again.filter(|guess| guess.not_utf8 == 0) {
-        Some(guess) => {
+    let again = windows.and_then(|encoding| {
+        let files = files.clone().with_encoding(encoding);
+        read(&files).ok().map(|guess| (files, guess))
+    });
+    match again.filter(|(_, guess)| guess.not_utf8 == 0) {
+        Some((files, guess)) => {
             let line = "encoding = \"windows-1252\"  # or Latin-1, which it includes: the text is not UTF-8; check its letters\n";
-            Ok((guess, line.to_owned()))
+            Ok((files, guess, line.to_owned()))
         }
-        None => Ok((found?, String::new())),
+        None => Ok((files, found?, String::new())),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Oddities of a table, in comments.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use dp_table::{ColumnGuess, Guess, GuessedKind, StrayTexts, Value, is_invisible, thousands};
+use dp_table::{ColumnGuess, EmptyLines, Guess, GuessedKind, StrayTexts, Value, is_invisible, thousands};
 
 /// The most remarks on one column, and texts in one; the most characters of a text.
 const MOST_REMARKS: usize = 5;
@@ -15,6 +16,15 @@ pub(super) fn remarks_on_rows(text: &mut String, guess: &Guess) {
             text,
             "# rows of another number of fields, or that are not UTF-8: {}; `fit` names the first",
             guess.broken
+        );
+    }
+    if let Some(EmptyLines { count, first, file, .. }) = &guess.empty_lines {
+        let lines =
+            if *count == 1 { "1 empty line,".into() } else { format!("{} empty lines, the first", thousands(*count)) };
+        let _ = writeln!(
+            text,
+            "# {lines} {}: read as nothing here, but for `fit` a row that does not fit: remove it",
+            place(*first, file.as_deref())
         );
     }
     if guess.not_utf8 > 0 {
@@ -37,14 +47,15 @@ pub(super) fn remarks_on_rows(text: &mut String, guess: &Guess) {
 
 /// Oddities in the texts of a column.
 pub(super) fn remarks(text: &mut String, found: &ColumnGuess) {
-    if let Some(StrayTexts { count, of, first, line, texts, .. }) = &found.words {
+    if let Some(StrayTexts { count, of, first, line, file, texts, .. }) = &found.words {
         let (one, several) = if found.kind == GuessedKind::Date { ("date", "dates") } else { ("number", "numbers") };
+        let at = place(*line, file.as_deref());
         let what = if *count == 1 {
-            format!("is no {one}: {} in line {line}", shown(first))
+            format!("is no {one}: {} in {at}", shown(first))
         } else {
             let others: Vec<String> = texts.iter().skip(1).take(MOST_REMARKS).map(|text| shown(text)).collect();
             let others = if others.is_empty() { String::new() } else { format!("; others are {}", others.join(", ")) };
-            format!("are no {several}, the first {} in line {line}{others}", shown(first))
+            format!("are no {several}, the first {} in {at}{others}", shown(first))
         };
         let advice = "correct it, list it in table.missing, or set table.bad_rows = \"drop\"";
         let _ = writeln!(text, "# {} of {} values {what}: {advice}", thousands(*count), thousands(*of));
@@ -59,6 +70,12 @@ pub(super) fn remarks(text: &mut String, found: &ColumnGuess) {
     if found.alike.len() > MOST_REMARKS {
         let _ = writeln!(text, "# and {} more values have such twins", found.alike.len() - MOST_REMARKS);
     }
+}
+
+/// A line, with its file in a table of several.
+fn place(line: usize, file: Option<&Path>) -> String {
+    let file = file.and_then(Path::file_name).map(|name| format!(" of {}", shown(&name.to_string_lossy())));
+    format!("line {line}{}", file.unwrap_or_default())
 }
 
 /// A text for a comment, in which everything can be seen.

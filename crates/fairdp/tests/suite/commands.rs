@@ -62,6 +62,19 @@ const SCRIPT: &str = r#"
 0 fairdp predict run - --out - < table.csv | cmp - p.csv
 0 fairdp predict run table.csv --out /dev/stdout | head -1
 0 fairdp predict run table.csv --out - 2> /dev/null | (exec <&-; true); test ${PIPESTATUS[0]} = 0
+0 sed 's/,/^/g' table.csv > carets.csv; fairdp predict run carets.csv --delimiter ^ --out - | cmp - p.csv
+1 fairdp predict run carets.csv --out -
+2 fairdp predict run carets.csv --delimiter ^^ --out -
+2 fairdp predict run p.parquet --delimiter ^ --out -
+0 tr , '\t' < table.csv | fairdp predict run - --delimiter '\t' --out - | cmp - p.csv
+0 fairdp init carets.csv --label outcome --group group --delimiter ^ | sed 's/from = "data"/public = true/' > carets.toml
+0 fairdp fit carets.toml --out carets --seed 1 -q; fairdp predict carets carets.csv --out q.csv
+0 fairdp predict carets table.csv --delimiter , --out - | cmp - q.csv
+0 fairdp drift carets carets.csv
+1 (head -1 table.csv; sed -n '5s/^[^,]*/zzz/p' table.csv) > b.csv; fairdp predict run table.csv b.csv --out r.csv 2>&1 | grep -q '^error: b.csv:2: '; exit ${PIPESTATUS[0]}
+0 fairdp init table.csv b.csv --label outcome | grep -q '`zzz` in line 2 of `b.csv`'
+1 (ulimit -v 60000; fairdp fit fairdp.toml --out small --threads 1) 2>&1 | grep -q 'no more memory'; exit ${PIPESTATUS[0]}
+1 (ulimit -v 60000; fairdp fit fairdp.toml --out small --threads 1 --json) 2> /dev/null | grep -q '"code":1'; exit ${PIPESTATUS[0]}
 2 fairdp predict run table.csv --out p.xlsx
 2 fairdp predict run table.csv --out table.csv
 2 fairdp predict run table.csv --out run/release/p.csv
@@ -76,7 +89,8 @@ const SCRIPT: &str = r#"
 0 fairdp methods --json | grep -q '"methods"'
 0 fairdp schema | grep -q '"additionalProperties": false'
 0 fairdp completions bash > fairdp.bash; bash -n fairdp.bash; source fairdp.bash; complete -p fairdp
-0 if command -v fish; then fairdp completions fish > f.fish; fish --no-execute f.fish; fi
+0 command -v fish || exit 0; fairdp completions fish > f.fish; fish -c 'source f.fish; complete -C "fairdp pred"' | grep -q ^predict
+0 command -v zsh || exit 0; fairdp completions zsh > f.zsh; zsh -fc 'autoload -U compinit; compinit -u -D; . ./f.zsh; test $_comps[fairdp] = _fairdp'
 0 fairdp man man1; test -s man1/fairdp-fit.1
 0 fairdp ledger plan none.json --fits 3 --cap 3 --delta 1e-6 --json
 1 fairdp ledger show none.json

@@ -177,6 +177,39 @@ fn a_file_is_read_in_the_encoding_in_which_fit_reads_it() {
     );
 }
 
+/// As downloads of Adult end.
+#[test]
+fn an_empty_line_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = rows("x,y", 400, |i| format!("{}.5,{}", i % 7, i % 3 % 2)) + "\n";
+    let config = proposed(folder.path(), &table, &[]);
+    let remark = "\n# 1 empty line, line 402: read as nothing here, but for `fit` a row that does not fit: remove it\n";
+    assert!(config.contains(remark), "{config}");
+    let config = proposed(folder.path(), table + "\n", &[]);
+    assert!(config.contains("\n# 2 empty lines, the first line 402: read as nothing here"), "{config}");
+}
+
+/// Bins are as fine as their noise allows, which is that of people.
+#[test]
+fn bins_go_by_people_where_these_have_several_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = rows("x,p,y", 24_000, |i| format!("{}.5,p{},{}", i % 700, i / 4, i % 3 % 2));
+    assert!(section(&proposed(folder.path(), &table, &[]), "x").contains("bins = 32\n"));
+    assert!(section(&proposed(folder.path(), &table, &["--unit", "p"]), "x").contains("bins = 16\n"));
+    let table = rows("x,p,y", 24_000, |i| format!("{}.5,p{},{}", i % 700, i * 9 / 10, i % 3 % 2));
+    assert!(section(&proposed(folder.path(), &table, &["--unit", "p"]), "x").contains("bins = 32\n"));
+}
+
+#[test]
+fn another_quote_is_read_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = rows("x,y", 400, |i| format!("|a, {}|,{}", i % 7, i % 3 % 2));
+    let config = proposed(folder.path(), &table, &["--quote", "|"]);
+    assert!(config.contains("\nquote = \"|\"\n") && config.contains("\"a, 3\""), "{config}");
+    let (code, message) = refused(folder.path(), &["init", "t.csv", "--label", "y", "--quote", "||"]);
+    assert!(code == 2 && message.contains("--quote = ||: expected one character, or none"), "{message}");
+}
+
 #[test]
 fn any_character_may_stand_between_fields() {
     let folder = tempfile::tempdir().unwrap();
