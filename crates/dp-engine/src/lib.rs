@@ -48,7 +48,7 @@ pub use models::{
 pub use noise::NoiseSource;
 pub use numerics::{NUMERICS, platform};
 pub use ops::Activation;
-pub use optimiser::{Optimiser, OptimiserConfig};
+pub use optimiser::{Optimiser, OptimiserConfig, OptimiserStep};
 pub use parameters::ParameterVector;
 pub use records::{PublicFacts, Records};
 pub use saved_model::SavedModel;

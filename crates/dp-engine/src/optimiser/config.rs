@@ -8,7 +8,7 @@ use crate::error::{EngineError, Result};
 ///
 /// All of them work on the private gradient, the noisy clipped mean plus `l2 · w`: post-processing,
 /// at no cost in privacy. Adam on it is what the literature calls DP-Adam. Its second moment
-/// contains the noise's variance, for which nothing here corrects.
+/// contains the noise's variance, which `adam-bc` subtracts.
 ///
 /// **Example**
 /// ```
@@ -44,6 +44,28 @@ pub enum OptimiserConfig {
         beta_2: f64,
         /// ε, above 0.
         #[serde(default = "defaults::epsilon")]
+        epsilon: f64,
+    },
+    /// Adam whose second moment is that of the gradient before its noise: `v ← β₂v + (1 − β₂)(g² −
+    /// Φ)` with the variance `Φ` of the noise in an element of the mean gradient, then `w ← w − η
+    /// m̂/(√max(v̂, 0) + ε)`. Without noise it is Adam.
+    ///
+    /// **Guarantee.** Post-processing: `Φ = (σS/B)²` follows from the plan and the step's bound,
+    /// which is public or released.
+    ///
+    /// **Edge cases.** Where noise outweighs the gradient, `v` is often negative. The step is then
+    /// `η m̂/ε`, so ε has no default: about the standard deviation of the noise, or more.
+    ///
+    /// **Source.** Tang, Shpilevskiy and Lécuyer 2024 (DP-AdamBC). They bound `v̂` from below, where
+    /// this adds ε to the root, and take `Φ` for constant, where here it follows each step's bound.
+    AdamBc {
+        /// β₁, at least 0 and below 1.
+        #[serde(default = "defaults::beta_1")]
+        beta_1: f64,
+        /// β₂, at least 0 and below 1.
+        #[serde(default = "defaults::beta_2")]
+        beta_2: f64,
+        /// ε, above 0.
         epsilon: f64,
     },
     /// Loshchilov and Hutter 2019: `w ← (1 − ηλ)w` before Adam's step. As `l2`, the decay acts on
@@ -93,7 +115,7 @@ impl OptimiserConfig {
         match self {
             Self::Sgd {} => &[],
             Self::Momentum { .. } => &["velocity"],
-            Self::Adam { .. } | Self::AdamW { .. } => &["first-moment", "second-moment"],
+            Self::Adam { .. } | Self::AdamBc { .. } | Self::AdamW { .. } => &["first-moment", "second-moment"],
         }
     }
 
@@ -109,7 +131,9 @@ impl OptimiserConfig {
         match *self {
             Self::Sgd {} => Ok(()),
             Self::Momentum { momentum, .. } => share("optimiser.momentum", momentum),
-            Self::Adam { beta_1, beta_2, epsilon } | Self::AdamW { beta_1, beta_2, epsilon, .. } => {
+            Self::Adam { beta_1, beta_2, epsilon }
+            | Self::AdamBc { beta_1, beta_2, epsilon }
+            | Self::AdamW { beta_1, beta_2, epsilon, .. } => {
                 share("optimiser.beta_1", beta_1)?;
                 share("optimiser.beta_2", beta_2)?;
                 if !(epsilon.is_finite() && epsilon > 0.0) {

@@ -20,7 +20,8 @@ use dp_accounting::{Delta, Ledger, Mark, Scope, Statement};
 use dp_clipping::{ClipMethod, Coupling, MethodState};
 use dp_engine::noise::NoiseSource;
 use dp_engine::{
-    Blocks, ClippedSum, DropoutKey, Engine, Model, Optimiser, ParameterVector, PublicFacts, Records, WeightedSum, ops,
+    Blocks, ClippedSum, DropoutKey, Engine, Model, Optimiser, OptimiserStep, ParameterVector, PublicFacts, Records,
+    WeightedSum, ops,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -434,7 +435,7 @@ impl<'a> Trainer<'a> {
         self.engine.set_dropout(Some(DropoutKey::draw(&mut self.streams.dropout)));
 
         let (pass, weighting) = self.form_gradient(&rows, wants_groups)?;
-        self.update(step)?;
+        self.update(step, weighting.bound)?;
 
         self.counts.steps += 1;
         self.counts.records += rows.len() as u64;
@@ -545,7 +546,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// Regularisation and the optimiser's step, both on the private gradient.
-    fn update(&mut self, step: u64) -> Result<()> {
+    fn update(&mut self, step: u64, bound: f64) -> Result<()> {
+        let of = OptimiserStep { step, rate: self.plan.learning_rate(step), noise_std: self.gradient_noise_std(bound) };
         let config = self.plan.config();
         let (parameters, threads) = (self.engine.model().parameters(), self.engine.threads());
         let gradient = self.buffers.sum.gradient()?;
@@ -555,6 +557,17 @@ impl<'a> Trainer<'a> {
                 ops::scale_add(gradient, parameter, 1.0, config.l2, threads)?;
             }
         }
-        Ok(self.optimiser.step(parameters, gradient, (self.plan.learning_rate(step), step), threads)?)
+        Ok(self.optimiser.step(parameters, gradient, of, threads)?)
+    }
+
+    /// Standard deviation of the noise in every element of a step's mean gradient, 0 for none. A
+    /// function of the plan and of the bound, which is released.
+    fn gradient_noise_std(&self, bound: f64) -> f64 {
+        let privacy = self.plan.config().privacy.as_ref().filter(|_| adds_noise(self.plan.coupling()));
+        let sensitivity = match self.buffers.sum {
+            StepSum::Clipped(_) => self.sensitivity(bound),
+            StepSum::Plain(_) => bound,
+        };
+        privacy.map_or(0.0, |privacy| privacy.noise_multiplier.get() * sensitivity / self.plan.expected_batch_size())
     }
 }

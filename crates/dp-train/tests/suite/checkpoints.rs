@@ -71,12 +71,13 @@ impl Study {
     }
 }
 
-fn optimisers() -> [OptimiserConfig; 4] {
+fn optimisers() -> [OptimiserConfig; 5] {
     [
         OptimiserConfig::default(),
         OptimiserConfig::Momentum { momentum: 0.9, nesterov: true },
         OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8 },
         OptimiserConfig::AdamW { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8, weight_decay: 0.1 },
+        OptimiserConfig::AdamBc { beta_1: 0.9, beta_2: 0.999, epsilon: 0.1 },
     ]
 }
 
@@ -86,7 +87,7 @@ fn optimisers() -> [OptimiserConfig; 4] {
 fn a_run_goes_on_as_if_it_had_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.safetensors");
-    let methods = [None, Some("dpsgd-global-adapt"), Some("naive"), Some("dpsgd-f")];
+    let methods = [None, Some("dpsgd-global-adapt"), Some("naive"), Some("dpsgd-f"), Some("adaptive")];
     for (method, optimiser) in methods.into_iter().zip(optimisers()) {
         for dtype in [DType::F32, DType::F64] {
             let study = Study::new(

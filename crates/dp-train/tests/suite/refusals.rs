@@ -53,6 +53,7 @@ fn plans() {
     assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::Adam { beta_1: -0.1, beta_2: 0.999, epsilon: 1e-8 }), @"optimiser.beta_1 = -0.1: expected at least 0, below 1");
     assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::Adam { beta_1: 0.9, beta_2: f64::NAN, epsilon: 1e-8 }), @"optimiser.beta_2 = NaN: expected at least 0, below 1");
     assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 0.0 }), @"optimiser.epsilon = 0: expected a finite number above 0");
+    assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::AdamBc { beta_1: 0.9, beta_2: 0.999, epsilon: 0.0 }), @"optimiser.epsilon = 0: expected a finite number above 0");
     assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::AdamW { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8, weight_decay: -1.0 }), @"optimiser.weight_decay = -1: expected a finite number of at least 0");
     assert_snapshot!(refused(|c| c.l2 = -1.0), @"l2 = -1: expected a finite number of at least 0");
     assert_snapshot!(refused(|c| c.l2 = f64::INFINITY), @"l2 = inf: expected a finite number of at least 0");
