@@ -100,6 +100,8 @@ pub struct WhitenedBlocks {
     /// Mean square length of a block's whitened rows.
     squares: Vec<f64>,
     priors: Priors,
+    /// The model that the training corrects.
+    start: Option<Linear>,
 }
 
 impl WhitenedBlocks {
@@ -142,7 +144,20 @@ impl WhitenedBlocks {
         let std = settings.lengths.get() * (blocks.len() as f64).sqrt().next_up() * records_per_unit;
         let released = streams.release("lengths", 0, ExactSum::new(grid, sum, std));
         let squares = released.iter().zip(&blocks).map(|(sum, block)| sum.max(LEAST * std) / total * block.longest());
-        Ok(Self { squares: squares.collect(), blocks, priors })
+        Ok(Self { squares: squares.collect(), blocks, priors, start: None })
+    }
+
+    /// The same for a training that starts from a model that was released before, on rows of this width, and
+    /// corrects it.
+    ///
+    /// **Guarantee.** None of it changes: what a record adds to a gradient is bounded whatever the weights.
+    ///
+    /// # Errors
+    /// [`LinearError::Mismatch`] for a model of other features or classes.
+    pub fn starting_from(mut self, start: Linear, width: usize) -> Result<Self> {
+        start.check_start(width, self.priors().len())?;
+        self.start = Some(start);
+        Ok(self)
     }
 
     /// What was released about each block.
@@ -213,7 +228,8 @@ impl WhitenedBlocks {
         let std = settings.gradients.get() * bound * units;
         let first = self.first_rate(settings, square);
         let size = loss.offsets().len() * (width + 1);
-        let descent = Descent { values: &values, width, loss, residual, row_bound, grid };
+        let start = self.start.as_ref().map(|start| loss.start(start));
+        let descent = Descent { values: &values, width, loss, start, residual, row_bound, grid };
         let mut state = State::begin(saved, size, settings.steps)?;
         while state.step < settings.steps {
             let sum = descent.gradient(rows, &state.parameters)?;
@@ -227,7 +243,7 @@ impl WhitenedBlocks {
             state.step += 1;
             progress(&state)?;
         }
-        Ok(self.fold(&state.parameters, rows.width(), &descent.loss))
+        Ok(self.fold(&state.parameters, rows.width(), &descent))
     }
 
     /// Bound on the residuals of a record, and what they are of.
@@ -296,7 +312,7 @@ impl WhitenedBlocks {
     }
 
     /// A model on the table's columns.
-    fn fold(&self, parameters: &[f64], width: usize, loss: &Loss) -> Linear {
+    fn fold(&self, parameters: &[f64], width: usize, Descent { loss, start, .. }: &Descent<'_>) -> Linear {
         let own: usize = self.blocks.iter().map(BlockTransform::size).sum();
         let (mut all, mut intercepts) = (Vec::new(), Vec::new());
         for (row, offset) in parameters.chunks_exact(own + 1).zip(loss.offsets()) {
@@ -310,6 +326,9 @@ impl WhitenedBlocks {
             all.push(weights);
             intercepts.push(intercept);
         }
+        if let Some(start) = start {
+            start.add_to(&mut all, &mut intercepts);
+        }
         loss.linear(all, intercepts, self.priors())
     }
 }
@@ -319,6 +338,8 @@ struct Descent<'a> {
     values: &'a [f32],
     width: usize,
     loss: Loss,
+    /// What is corrected.
+    start: Option<Linear>,
     /// Bound on the residuals of a record.
     residual: f64,
     row_bound: f64,
@@ -342,10 +363,11 @@ impl Descent<'_> {
         let longest = self.row_bound * (1.0 - MARGIN);
         let shorten = (longest / (square + 1.0).sqrt()).min(1.0);
         let own = self.width + 1;
-        for (residual, (weights, offset)) in
-            residuals.iter_mut().zip(parameters.chunks_exact(own).zip(self.loss.offsets()))
+        for (output, (residual, (weights, offset))) in
+            residuals.iter_mut().zip(parameters.chunks_exact(own).zip(self.loss.offsets())).enumerate()
         {
-            *residual = offset + weights[self.width] + dot(values, &weights[..self.width]);
+            let start = self.start.as_ref().map_or(0.0, |start| start.output(output, row));
+            *residual = offset + start + weights[self.width] + dot(values, &weights[..self.width]);
         }
         let weight = f64::from(row.weight) * self.loss.residuals(residuals, row);
         let norm = residuals.iter().map(|residual| residual * residual).sum::<f64>().sqrt();
@@ -429,7 +451,7 @@ mod tests {
         SparseRow { columns: &[], values: &[], label, target, weight: 1.0 }
     }
 
-    /// A record's gradient, whatever the parameters, its row and its label.
+    /// A record's gradient, whatever the parameters, those of a start too, its row and its label.
     #[test]
     fn a_record_adds_its_bound_at_most() {
         let values: Vec<f32> =
@@ -438,9 +460,16 @@ mod tests {
             let residual = if n_outputs == 1 { descent::RESIDUAL_BOUND } else { SOFTMAX_RESIDUAL };
             let row_bound = 2.0;
             let grid = Grid::for_values(residual * row_bound, 40);
-            let loss = Loss::Classes { offsets: vec![0.1; n_outputs], weights: Vec::new() };
-            let descent = Descent { values: &values, width: 3, loss, residual, row_bound, grid };
-            for scale in [0.0, 1.0, 1e3, f64::INFINITY, f64::NAN] {
+            let start = |intercept: f64| Linear {
+                weights: vec![Vec::new(); n_outputs],
+                intercepts: vec![intercept; n_outputs],
+                priors: Vec::new(),
+            };
+            let starts = [None, Some(start(1e30)), Some(start(-7.0))];
+            let scales = [0.0, 1.0, 1e3, f64::INFINITY, f64::NAN];
+            for (start, scale) in starts.iter().flat_map(|start| scales.map(|scale| (start.clone(), scale))) {
+                let loss = Loss::Classes { offsets: vec![0.1; n_outputs], weights: Vec::new() };
+                let descent = Descent { values: &values, width: 3, loss, start, residual, row_bound, grid };
                 let parameters: Vec<f64> = (0..n_outputs * 4).map(|i| (i as f64 - 5.0) * scale).collect();
                 for (index, row) in values.chunks_exact(3).enumerate() {
                     let (mut residuals, mut sum) = (vec![0.0; n_outputs], vec![0.0; n_outputs * 4]);

@@ -20,6 +20,8 @@ const MOST_MOMENTUM: f64 = 0.9;
 const PRIOR_VARIANCE: f64 = 0.7;
 /// The same to a number, in standard deviations; found on training folds of generated tables.
 const PRIOR_VARIANCE_OF_NUMBER: f64 = 0.3;
+/// Share of that variance where a training corrects a model that is there: in advance, too.
+const CORRECTION: f64 = 0.1;
 /// Variance of a number's residuals, in advance: of its own.
 const RESIDUAL_VARIANCE: f64 = 0.5;
 /// Bound on the weighted residual of two classes, which would be at most 1 without weights. A record
@@ -151,6 +153,27 @@ impl Loss {
         }
     }
 
+    /// A model as a start, in units of these outputs and less what its class shares say.
+    pub(crate) fn start(&self, start: &Linear) -> Linear {
+        let mut start = start.clone();
+        match self {
+            Self::Classes { .. } => {
+                for (intercept, logit) in start.intercepts.iter_mut().zip(logits(&start.priors)) {
+                    *intercept -= logit;
+                }
+            }
+            Self::Number { spread: Spread { mean, deviation }, .. } => {
+                for weight in start.weights.iter_mut().flatten() {
+                    *weight /= deviation;
+                }
+                for intercept in &mut start.intercepts {
+                    *intercept = (*intercept - mean) / deviation;
+                }
+            }
+        }
+        start
+    }
+
     /// A model of these outputs' weights and intercepts, in units of the label.
     pub(crate) fn linear(&self, mut weights: Vec<Vec<f64>>, mut intercepts: Vec<f64>, priors: &[f64]) -> Linear {
         if let Self::Number { spread: Spread { mean, deviation }, .. } = self {
@@ -170,6 +193,8 @@ struct Descent<'a> {
     width: usize,
     scales: &'a Scales,
     loss: Loss,
+    /// What is corrected.
+    start: Option<Linear>,
     grid: Grid,
 }
 
@@ -217,7 +242,7 @@ impl Course {
         let noise = |residual: f64, total: f64| {
             noise_of_step(&prepared.scales, residual, settings) / (settings.steps as f64).sqrt() / total
         };
-        match prepared.spread {
+        let mut course = match prepared.spread {
             None => {
                 let (shares, weights, total) = weighing(settings.objective, &prepared.priors, prepared.total);
                 // A softmax's residuals have a norm of at most √2; weights are at most 1.
@@ -231,7 +256,11 @@ impl Course {
                 let pace = Pace::of_number(noise(bound, total), total, width, facts);
                 Self { loss: Loss::Number { spread, bound }, residual: bound, total, pace }
             }
+        };
+        if prepared.start.is_some() {
+            course.pace.ridge /= CORRECTION;
         }
+        course
     }
 }
 
@@ -285,13 +314,14 @@ pub(crate) fn descend<E: From<LinearError>>(
     saved: Option<State>,
     progress: &mut (dyn FnMut(&State) -> Result<(), E> + Send),
 ) -> Result<Linear, E> {
-    let Prepared { priors, spread, scales, .. } = prepared;
+    let Prepared { priors, spread, scales, start, .. } = prepared;
     let width = rows.width();
     let Course { loss, residual, total, pace } = Course::of(prepared, width, facts, settings);
     let bound = residual * scales.row_bound;
     let grid = Grid::for_values(bound, rows.len());
     let std = noise_of_step(scales, residual, settings);
-    let descent = Descent { width, scales, loss, grid };
+    let start = start.as_ref().map(|start| loss.start(start));
+    let descent = Descent { width, scales, loss, start, grid };
     let Pace { rate, momentum, ridge } = pace;
 
     let size = descent.loss.offsets().len() * width;
@@ -320,13 +350,16 @@ pub(crate) fn descend<E: From<LinearError>>(
         progress(&state)?;
     }
     let averaged = settings.steps - settings.steps / 2;
-    let weights = state
+    let mut weights: Vec<Vec<f64>> = state
         .sum
         .chunks_exact(width)
         .map(|row| row.iter().zip(&scales.factors).map(|(sum, factor)| sum / averaged as f64 * factor).collect())
         .collect();
     // The shares of the classes in the population, whatever they were in the loss.
-    let intercepts = if spread.is_some() { vec![0.0] } else { logits(priors) };
+    let mut intercepts = if spread.is_some() { vec![0.0] } else { logits(priors) };
+    if let Some(start) = &descent.start {
+        start.add_to(&mut weights, &mut intercepts);
+    }
     Ok(descent.loss.linear(weights, intercepts, priors))
 }
 
@@ -346,7 +379,8 @@ impl Descent<'_> {
         for (output, residual) in scratch.residuals.iter_mut().enumerate() {
             let weights = &weights[output * self.width..(output + 1) * self.width];
             let products = row.columns.iter().zip(&scratch.scaled).map(|(&j, value)| weights[j as usize] * value);
-            *residual = self.loss.offsets()[output] + products.sum::<f64>();
+            let start = self.start.as_ref().map_or(0.0, |start| start.output(output, row));
+            *residual = self.loss.offsets()[output] + start + products.sum::<f64>();
         }
         let weight = f64::from(row.weight) * self.loss.residuals(&mut scratch.residuals, row);
         for (residual, sum) in scratch.residuals.iter().zip(sum.chunks_exact_mut(self.width)) {
@@ -425,16 +459,20 @@ mod tests {
     }
 
     /// What a record adds to a gradient of a number's loss has at most its bound as its norm, whatever
-    /// the weights, its row and its target.
+    /// the weights, those of a start too, its row and its target.
     #[test]
     fn a_number_adds_its_bound_at_most() {
+        const WEIGHTS: [[f64; 3]; 4] = [[0.0; 3], [1.0, -2.0, 9.0], [1e300, -1e300, 1e300], [f64::NAN; 3]];
         let scales = Scales { factors: vec![3.0, 1e4, 1.0], row_bound: 1.5, mean_squares: vec![1.0; 3], least: 0.0 };
         let (spread, bound) = (Spread { mean: 0.2, deviation: 0.01 }, 1.7);
         let most = bound * scales.row_bound;
         let grid = Grid::for_values(most, 1_000);
-        let loss = Loss::Number { spread, bound };
-        let descent = Descent { width: 3, scales: &scales, loss, grid };
-        for weights in [[0.0; 3], [1.0, -2.0, 9.0], [1e300, -1e300, 1e300], [f64::NAN; 3]] {
+        let far = Linear { weights: vec![vec![1e30, -1e30, 9.0]], intercepts: vec![-1e30], priors: Vec::new() };
+        let descents = [None, Some(far)].map(|start| {
+            let loss = Loss::Number { spread, bound };
+            Descent { width: 3, scales: &scales, loss, start, grid }
+        });
+        for (descent, weights) in descents.iter().flat_map(|descent| WEIGHTS.map(|weights| (descent, weights))) {
             for target in [-1.0, 0.2, 1.0] {
                 for values in [[0.1_f32, 0.0, 0.5], [-1.0, 1.0, 1.0], [0.0, 1e-3, 0.5]] {
                     let row = SparseRow { columns: &[0, 1, 2], values: &values, label: 0, target, weight: 1.0 };

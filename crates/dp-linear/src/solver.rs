@@ -133,9 +133,23 @@ pub struct Prepared {
     pub total: f64,
     /// Factors of the features, and the length of a row.
     pub scales: Scales,
+    /// The model that the training corrects; `None` where it begins with the shares of the classes.
+    pub start: Option<Linear>,
 }
 
 impl Prepared {
+    /// The same for a training that starts from a model that was released before, and corrects it.
+    ///
+    /// **Guarantee.** None of it changes: what a record adds to a gradient is bounded whatever the weights.
+    ///
+    /// # Errors
+    /// [`LinearError::Mismatch`] for a model of other features or classes.
+    pub fn starting_from(mut self, start: Linear) -> Result<Self> {
+        start.check_start(self.scales.factors.len(), self.priors.len())?;
+        self.start = Some(start);
+        Ok(self)
+    }
+
     /// How much noise the weights of a model have that was [trained](train) on this.
     pub fn weight_noise(&self, facts: FeatureFacts, settings: &Settings) -> WeightNoise<'static> {
         descent::weight_noise(self, facts, settings)
@@ -165,7 +179,7 @@ pub fn prepare(
     };
     let units = settings.records_per_unit as f64;
     let scales = Scales::fit(rows, total, facts, settings.squares, units, streams)?;
-    Ok(Prepared { priors, spread, total, scales })
+    Ok(Prepared { priors, spread, total, scales, start: None })
 }
 
 /// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss

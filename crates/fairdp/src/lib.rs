@@ -97,7 +97,7 @@ pub use price::{Price, PriceFigures, PricePoint};
 pub use printable::{printable, printable_json};
 pub use shared_ledger::{LedgerFit, LedgerTotals, LedgerView};
 pub use signature::{Signature, generate_key, sign};
-pub use statement::{AttackOnRun, Derivation, Program, ReleaseStatement, Unit};
+pub use statement::{AttackOnRun, Derivation, Program, ReleaseStatement, StartedFrom, Unit};
 pub use streams::{is_stream, spool, stream_name};
 pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};

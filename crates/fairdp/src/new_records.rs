@@ -219,6 +219,7 @@ impl<'a> Paid<'a> {
             scope: self.total_epsilon.and_then(|_| options.scope.clone()),
             program: program(None)?,
             card: subject.verified.statement.card.clone(),
+            started_from: None,
             fixed: Vec::new(),
         })?;
         statement.about = Some(subject.digest.clone());

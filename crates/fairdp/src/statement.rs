@@ -99,6 +99,9 @@ pub struct ReleaseStatement {
     /// sha256 of the statement of the release that these figures are about, where they are of new records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
+    /// The release whose model the training started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_from: Option<StartedFrom>,
     /// What an attack found in one run of the same configuration on made-up records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attacked: Option<AttackOnRun>,
@@ -127,6 +130,35 @@ pub struct Derivation {
     /// Whether a coin may decide between thresholds of a group.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coins: bool,
+}
+
+/// The release whose model a training started from: that costs its people nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct StartedFrom {
+    /// sha256 of its statement.
+    pub statement: String,
+    /// ε of its records.
+    pub epsilon: f64,
+    /// Its δ.
+    pub delta: f64,
+    /// Whether its noise came from the operating system.
+    pub private: bool,
+}
+
+impl StartedFrom {
+    /// What a reader must know of it.
+    pub fn in_words(&self) -> String {
+        let Self { statement, epsilon, delta, private } = self;
+        let seeded = if *private { "" } else { "; it had a seed, and does not protect its people" };
+        format!(
+            "the model of the release whose statement has sha256 {statement}, at no further ε of its records. That release is ({}, \
+             {delta:e})-differentially private{seeded}. ε here is of these records alone: for a person whose records are in both \
+             tables both compose, which a ledger file of both fits counts",
+            rounded_up(*epsilon)
+        )
+    }
 }
 
 /// An attack on one run of a release's configuration, on made-up records of its schema.
@@ -240,6 +272,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) scope: Option<String>,
     pub(crate) program: Program,
     pub(crate) card: Option<CardEntry>,
+    pub(crate) started_from: Option<StartedFrom>,
     pub(crate) fixed: Vec<String>,
 }
 
@@ -325,6 +358,7 @@ impl ReleaseStatement {
             card: facts.card,
             derived_from: None,
             about: None,
+            started_from: facts.started_from,
             attacked: None,
             files: BTreeMap::new(),
         })
@@ -442,7 +476,8 @@ impl ReleaseStatement {
             let of = "the model of the release whose statement has sha256";
             ("About", format!("{of} {about}; ε is of these records alone"))
         });
-        decisions.chain(about).collect()
+        let start = self.started_from.iter().map(|start| ("Started from", start.in_words()));
+        decisions.chain(about).chain(start).collect()
     }
 
     /// What the ledger file says, if one was kept.

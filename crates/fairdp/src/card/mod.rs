@@ -50,8 +50,11 @@ pub(crate) fn html(
     page
 }
 
-/// What was fixed before any record was seen.
+/// What was there before any record was seen.
 fn fixed(page: &mut String, statement: &ReleaseStatement) {
+    if let Some(start) = &statement.started_from {
+        let _ = writeln!(page, "<p>Training started from {}.</p>", escaped(&start.in_words()));
+    }
     if !statement.fixed.is_empty() {
         let _ = writeln!(page, "<p>Fixed beforehand, at no ε: {}.</p>", escaped(&statement.fixed.join("; ")));
     }

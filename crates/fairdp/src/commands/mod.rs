@@ -362,6 +362,10 @@ struct FitArgs {
     /// replaced is refused. The first fit that names it makes it.
     #[arg(long, requires = "ledger")]
     witness: Option<PathBuf>,
+    /// The run or release whose model training starts from: at no further ε of its records. Columns, classes and
+    /// ranges must be its own.
+    #[arg(long, value_name = "RUN")]
+    from: Option<PathBuf>,
     /// ε in the place of the configuration's: a number, or `rest` for what the ledger has left.
     #[arg(long, value_name = "EPSILON")]
     epsilon: Option<EpsilonChoice>,
@@ -582,6 +586,7 @@ fn fit(args: FitArgs, said: &SaidArgs, ranks: &Arc<dyn Collective>, out: &mut im
         resume: args.resume,
         ledger: args.ledger,
         witness: args.witness,
+        from: args.from,
         epsilon: args.epsilon,
         reference: args.reference,
         keep_encoded: args.keep_encoded,

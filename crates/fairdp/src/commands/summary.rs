@@ -58,6 +58,9 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan, json: bool) -> io::Resu
             totals.cap
         )?;
     }
+    if let Some(start) = &plan.started_from {
+        writeln!(out, "starts from: {}", start.in_words())?;
+    }
     for (model, method) in plan.candidates() {
         writeln!(out, "model: {}\nmethod: {}", printable(model), printable(method))?;
     }
@@ -111,7 +114,7 @@ fn plan_for_programs(plan: &FitPlan) -> serde_json::Value {
         "epsilon": plan.epsilon, "delta": plan.delta, "mark": plan.mark().to_string(), "table": table,
         "training_records": plan.n_training, "ledger": ledger, "candidates": candidates.collect::<Vec<_>>(),
         "not_covered": plan.uncovered, "features": features.collect::<Vec<_>>(), "releases": plan.releases,
-        "half_widths": widths.collect::<Vec<_>>(),
+        "started_from": plan.started_from, "half_widths": widths.collect::<Vec<_>>(),
     })
 }
 

@@ -33,6 +33,7 @@ pub use self::mistakes::Mistake;
 use self::schema::Names;
 pub use self::schema::config_schema;
 pub use self::tuning::{CandidateEntry, TuningEntry};
+use crate::fit::Start;
 use crate::text_marks::TextMarks;
 
 /// The version of configurations that this program reads.
@@ -67,6 +68,9 @@ pub struct Config {
     /// Who is told how far tables have been read.
     #[serde(skip)]
     pub(crate) reading: Reading,
+    /// The released model that a fit starts from.
+    #[serde(skip)]
+    pub(crate) start: Option<Arc<Start>>,
     /// The column to predict.
     pub label: LabelEntry,
     /// The privacy budget.

@@ -12,6 +12,7 @@ mod plan;
 mod run;
 mod search;
 mod size;
+mod start;
 pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
 pub(crate) use self::run::program;
 pub use self::size::TableSize;
+pub(crate) use self::start::Start;
 pub(crate) use self::texts::test_figures;
 pub use self::widths::PlannedWidths;
 use self::widths::widths;
@@ -59,7 +61,7 @@ use crate::planned::Planned;
 use crate::recipe::{Method, Recipe};
 use crate::release::PRIVATE;
 use crate::shared_ledger::{Entering, LedgerTotals};
-use crate::statement::ReleaseStatement;
+use crate::statement::{ReleaseStatement, StartedFrom};
 use crate::subset::Subset;
 
 /// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is
@@ -114,6 +116,9 @@ pub struct FitOptions {
     /// A file that remembers the ledger: one that was shortened or replaced is refused. It is made by
     /// the first fit that names it, and best kept where those who write the ledger cannot.
     pub witness: Option<PathBuf>,
+    /// The run or release whose model the training starts from: no ε of its records is spent again, and one
+    /// table needs less. Columns, classes and ranges must be its own.
+    pub from: Option<PathBuf>,
     /// The ε of the run; that of the configuration unless given.
     pub epsilon: Option<EpsilonChoice>,
     /// Trains a model without privacy too, for its figures in the private folder.
@@ -145,6 +150,7 @@ impl FitOptions {
             resume: false,
             ledger: None,
             witness: None,
+            from: None,
             epsilon: None,
             reference: false,
             keep_encoded: false,
@@ -189,6 +195,8 @@ pub struct FitPlan {
     pub n_test: Option<usize>,
     /// What it would make of the ledger, if there is one.
     pub ledger: Option<LedgerTotals>,
+    /// The release that training starts from, if there is one.
+    pub started_from: Option<StartedFrom>,
     /// The features of every column, in order.
     pub features: Vec<PlannedFeatures>,
     /// How wide the intervals of groups' figures will be, where scores are released: for this ε and declared size
@@ -282,6 +290,7 @@ impl FitPlan {
             table: None,
             n_test: None,
             ledger: None,
+            started_from: config.start.as_ref().map(|start| start.from.clone()),
             features,
             widths,
             candidates,
@@ -408,16 +417,19 @@ pub fn fit(
     run::fit(ConfigText { text: &text, config: &parsed, path: config }, options, progress)
 }
 
-/// The text of a configuration with the ε of the options, and what it says.
+/// The text of a configuration with the ε and the start of the options, and what it says.
 fn document(
     text: String,
     path: &Path,
     options: &FitOptions,
     parse: &dyn Fn(&str, &Path) -> Result<Config>,
 ) -> Result<(String, Config)> {
+    let start = options.from.as_deref().map(Start::open).transpose()?.map(Arc::new);
+    let comment = start.as_ref().map_or(String::new(), |start| start.comment());
+    let text = if comment.is_empty() { text } else { format!("{}\n{comment}", text.trim_end_matches('\n')) };
     let parse = |text: &str, path: &Path| {
         let config = parse(text, path)?;
-        Ok::<_, FairdpError>(Config { reading: Reading(options.reading.clone()), ..config })
+        Ok::<_, FairdpError>(Config { reading: Reading(options.reading.clone()), start: start.clone(), ..config })
     };
     let config = parse(&text, path)?;
     let Some(choice) = options.epsilon else { return Ok((text, config)) };

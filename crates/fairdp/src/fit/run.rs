@@ -20,7 +20,7 @@ use super::search::search;
 use super::tables::{Measured, TableSubset, Tables, can_share};
 use super::texts;
 use super::training::{Continuation, Trained, Training};
-use super::{ANSWERS, ERRORS, FitOptions, FitPlan, Fitted, edges_of};
+use super::{ANSWERS, ERRORS, FitOptions, FitPlan, Fitted, edges_of, recipes};
 use crate::account::Account;
 use crate::bounds;
 use crate::config::{Config, ConfigText, TuningEntry};
@@ -118,6 +118,9 @@ fn fit_streams(
 /// Refuses what can be refused before a record is read.
 pub(super) fn check(config: &Config, path: &Path, options: &FitOptions) -> Result<Device> {
     let plan = FitPlan::new(config, path, 0)?;
+    if let Some(start) = &config.start {
+        start.check(config, &recipes(config)?)?;
+    }
     if options.threads.get() > MOST_THREADS {
         return Err(FairdpError::invalid("threads", options.threads, format!("at most {MOST_THREADS}")));
     }
@@ -484,6 +487,7 @@ impl Run<'_> {
             total_epsilon,
             program,
             card: config.card.clone(),
+            started_from: plan.started_from.clone(),
             fixed: texts::fixed(config, tables.training.encoding()),
         })
     }

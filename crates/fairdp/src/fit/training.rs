@@ -7,8 +7,8 @@ use std::sync::Arc;
 use dp_accounting::Delta;
 use dp_linear::conditioning::ColumnBlock;
 use dp_linear::{
-    self as solver, ConditionedSettings, FeatureFacts, Goal, Objective, Prepared, RecallBiases, RecallBiasesConfig,
-    Settings, State, WeightNoise, WhitenedBlocks,
+    self as solver, ConditionedSettings, FeatureFacts, Goal, Linear, Objective, Prepared, RecallBiases,
+    RecallBiasesConfig, Settings, State, WeightNoise, WhitenedBlocks,
 };
 use dp_table::{Encoding, NumberLabel, Schema};
 use dp_train::Device;
@@ -49,6 +49,8 @@ pub(super) struct Training<'a> {
     /// Features of values, whose frequency tells whether they can be learnt.
     pub(super) cells: Vec<usize>,
     pub(super) ranks: Arc<dyn Collective>,
+    /// The released model that is corrected.
+    pub(super) start: Option<Linear>,
 }
 
 /// A model without its pipeline.
@@ -121,6 +123,7 @@ impl<'a> Training<'a> {
             blocks: column_blocks(encoding),
             cells: cells(encoding),
             ranks: options.ranks.clone(),
+            start: config.start.as_ref().map(|start| start.linear()),
         }
     }
 }
@@ -131,6 +134,7 @@ impl Training<'_> {
         Self {
             device: self.device.clone(),
             ranks: Arc::new(Alone),
+            start: self.start.clone(),
             blocks: self.blocks.clone(),
             cells: self.cells.clone(),
             ..*self
@@ -172,7 +176,13 @@ impl Training<'_> {
 
     /// Makes the releases that come before the first gradient.
     pub(super) fn prepare(&self, candidate: &Candidate, rows: &impl GroupedRows, key: &NoiseKey) -> Result<Before> {
-        self.prepare_with(&self.settings(candidate)?, true, rows, key)
+        let before = self.prepare_with(&self.settings(candidate)?, true, rows, key)?;
+        let Some(start) = &self.start else { return Ok(before) };
+        Ok(Before {
+            scaled: before.scaled.map(|scaled| scaled.starting_from(start.clone())).transpose()?,
+            whitened: before.whitened.map(|blocks| blocks.starting_from(start.clone(), rows.width())).transpose()?,
+            ..before
+        })
     }
 
     fn prepare_with(
@@ -261,13 +271,17 @@ impl Training<'_> {
         Ok(layers)
     }
 
-    /// How much of a trained candidate's weights is noise; `None` where it is not known.
+    /// How much of a trained candidate's weights is noise; `None` where it is not known, as that of a model that it
+    /// started from.
     fn weight_noise<'b>(
         &self,
         candidate: &Candidate,
         settings: &Settings,
         prepared: &'b Before,
     ) -> Result<Option<WeightNoise<'b>>> {
+        if self.start.is_some() {
+            return Ok(None);
+        }
         Ok(match &candidate.recipe.method {
             Method::FullDescent(_) => Some(prepared.scaled()?.weight_noise(self.facts, settings)),
             Method::Conditioned { .. } => {

@@ -39,6 +39,7 @@ mod ranks;
 mod releases;
 mod schema;
 mod signatures;
+mod starts;
 mod streams;
 mod tuning;
 mod units;
