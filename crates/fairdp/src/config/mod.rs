@@ -32,7 +32,7 @@ pub use self::method::MethodChoice;
 pub use self::mistakes::Mistake;
 use self::schema::Names;
 pub use self::schema::config_schema;
-pub use self::tuning::{CandidateEntry, TuningEntry};
+pub use self::tuning::{CandidateEntry, TuningEntry, TuningGoal};
 use crate::fit::Start;
 use crate::text_marks::TextMarks;
 

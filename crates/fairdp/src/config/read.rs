@@ -16,7 +16,7 @@ use super::fairness::MEAN_ERROR;
 use super::mistakes;
 use super::{
     BinsEntry, BoundEntry, CONFIG_VERSION, CardEntry, ColumnEntry, ColumnKind, Config, Decision, GroupEntry,
-    MethodChoice, Missing, ModelKind, Origin, TuningEntry, UnitEntry, UnitRows, UnitTarget,
+    MethodChoice, Missing, ModelKind, Origin, TuningEntry, TuningGoal, UnitEntry, UnitRows, UnitTarget,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -195,6 +195,10 @@ impl Config {
     fn check_tuning(&self) -> Result<(), EntryError> {
         let Some(tuning) = &self.tuning else { return Ok(()) };
         tuning.check()?;
+        if tuning.goal == TuningGoal::WorstGroup && self.group.is_empty() {
+            let message = "tuning.goal = \"worst-group\": expected with a [[group]], whose accuracies it compares";
+            return Err(EntryError::new("tuning.goal", message));
+        }
         let model = &self.model;
         let is_plain =
             model.kind == ModelKind::Auto && model.hidden.is_none() && model.objective == Objective::Population;

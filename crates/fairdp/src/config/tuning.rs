@@ -18,8 +18,26 @@ pub struct TuningEntry {
     /// Share of the training records on which trials are compared, above 0 and at most 0.5; 0.1
     /// unless given.
     pub validation: Option<f64>,
+    /// What trials are compared by: the probabilities of all records unless given.
+    #[serde(default)]
+    pub goal: TuningGoal,
+    /// The accuracy below which a trial's score falls by as much as it lacks, above 0 and below 1; with
+    /// `goal = "worst-group"`.
+    pub min_accuracy: Option<f64>,
     /// The recipes of trials: each trial draws one, all with the same probability.
     pub candidate: Vec<CandidateEntry>,
+}
+
+/// `tuning.goal`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum TuningGoal {
+    /// 1 less the Brier score, over all records.
+    #[default]
+    Probabilities,
+    /// The balanced accuracy of the group that is served worst.
+    WorstGroup,
 }
 
 /// `[[tuning.candidate]]`: what `[model]` and `[method]` would say.
@@ -54,6 +72,15 @@ impl TuningEntry {
         }
         if !(fraction > 0.0 && fraction <= 0.5) {
             return Err(EntryError::value("tuning.validation", fraction, "above 0, at most 0.5"));
+        }
+        if let Some(floor) = self.min_accuracy {
+            if self.goal != TuningGoal::WorstGroup {
+                let message = "tuning.min_accuracy: expected with goal = \"worst-group\", whose scores fall below it";
+                return Err(EntryError::new("tuning.min_accuracy", message));
+            }
+            if !(floor > 0.0 && floor < 1.0) {
+                return Err(EntryError::value("tuning.min_accuracy", floor, "above 0, below 1"));
+            }
         }
         if self.candidate.len() < 2 {
             let message = format!("tuning.candidate has {} entries: expected at least 2", self.candidate.len());

@@ -18,6 +18,7 @@ pub(crate) mod tables;
 mod tests;
 mod texts;
 mod training;
+mod trial_score;
 mod widths;
 
 use std::num::NonZeroUsize;

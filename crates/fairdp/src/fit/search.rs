@@ -1,8 +1,7 @@
 //! The candidates of a search, tried and compared.
 
 use dp_accounting::TrialCount;
-use dp_engine::Grid;
-use dp_linear::{RowSource as _, Streams as _, Trial, sum_rows};
+use dp_linear::{Streams as _, Trial};
 use dp_table::Schema;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
@@ -10,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::candidates::Candidate;
 use super::journal::Journal;
 use super::training::{Before, Trained, Training};
-use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::{FittedModel, Layer, Pipeline};
+use crate::recipe::Recipe;
 use crate::subsets::SubsetRows;
 
 /// Trains and compares; only the best trial's model and candidate leave.
@@ -87,6 +86,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// What a trial answers with, if it is the best, before groups have thresholds.
+    fn model(&self, trained: &Trained, recipe: &Recipe) -> Result<FittedModel> {
+        let decision = self.training.decision(recipe);
+        let pipeline = Pipeline::new(self.schema.clone(), self.prepared.priors.clone(), decision);
+        FittedModel::new(pipeline, trained.layers.clone())
+    }
+
     /// The best of the trials of these numbers.
     fn best(
         &self,
@@ -102,9 +108,9 @@ impl Search<'_> {
             journal.stage("a trial")?;
             let key = self.key.derived("trial", number);
             let trained = training.run(candidate(training, &key), rows, prepared, &key, None, journal)?;
-            let exact = training.pool.install(|| score(&trained, prepared, self.schema, validation))?;
-            let score =
-                Grid::for_values(1.0, validation.len()).release(vec![exact], std, &mut key.stream("score", 0))[0];
+            let model = self.model(&trained, &candidate(training, &key).recipe)?;
+            let rng = &mut key.stream("score", 0);
+            let score = training.pool.install(|| training.goal.score(&model, validation, std, rng))?;
             let trial = Trial { number, score, made: trained };
             best = Some(match best {
                 Some(best) => best.better(trial),
@@ -119,23 +125,4 @@ impl Search<'_> {
 fn candidate<'a>(training: &Training<'a>, key: &NoiseKey) -> &'a Candidate {
     let candidates = &training.plan.candidates;
     &candidates[key.draws("candidate", 0).random_range(0..candidates.len())]
-}
-
-/// `Σ w (1 − ½ Σ_c (p_c − y_c)²)` over records of weight `w`, in steps of the grid: 1 less the Brier
-/// score, a proper one.
-///
-/// **Guarantee.** A record adds between 0 and 1, and one that was blanked nothing.
-fn score(trained: &Trained, prepared: &Before, schema: &Schema, rows: &SubsetRows<'_>) -> Result<f64> {
-    let pipeline = Pipeline::new(schema.clone(), prepared.priors.clone(), Decision::default());
-    let model = FittedModel::new(pipeline, trained.layers.clone())?;
-    let grid = Grid::for_values(1.0, rows.len());
-    let scratch = || vec![0.0; model.classes().len()];
-    let sum = sum_rows(rows, 1, scratch, |probabilities, _, row, sum| {
-        let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
-        model.probabilities(features, probabilities);
-        let square = |(class, p): (usize, &f64)| (p - if class == row.label { 1.0 } else { 0.0 }).powi(2);
-        let brier: f64 = probabilities.iter().enumerate().map(square).sum();
-        sum[0] += grid.place(f64::from(row.weight) * (1.0 - 0.5 * brier).clamp(0.0, 1.0));
-    })?;
-    Ok(sum[0])
 }

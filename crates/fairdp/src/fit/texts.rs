@@ -4,6 +4,7 @@ use dp_table::{BadRows, BlockKind, Encoding};
 
 use super::FitPlan;
 use super::candidates::Candidate;
+use super::trial_score::ScoreGoal;
 use crate::coins::IN_WORDS;
 use crate::config::{Config, UnitRows, WeightEntry};
 use crate::fairness::FairnessReport;
@@ -116,12 +117,25 @@ pub(super) fn settings(config: &Config, plan: &FitPlan, known: Option<&str>) -> 
             given.join(", ")
         );
     };
+    let by = match ScoreGoal::of(config) {
+        ScoreGoal::Probabilities => "the noisy sum of 1 less the Brier score".to_owned(),
+        ScoreGoal::WorstGroup { min_accuracy } => format!(
+            "the balanced accuracy of the group that is served worst, from noisy counts of right and wrong answers by group and \
+             class, less what accuracy lacks to {min_accuracy},"
+        ),
+    };
+    let named = plan
+        .candidates
+        .iter()
+        .enumerate()
+        .map(|(index, candidate)| format!("({}) {}, {}", index + 1, candidate.model, candidate.method));
     format!(
         "the best of a random number of trials, {} expected, each a candidate out of {} that was drawn without a look at the \
-         records; compared by the noisy sum of 1 less the Brier score over records that were neither trained nor tested on \
-         (Papernot and Steinke 2022); the other trials and their number stay secret",
+         records; compared by {by} over records that were neither trained nor tested on (Papernot and Steinke 2022); the other \
+         trials and their number stay secret; the candidates: {}",
         tuning.mean_trials,
-        plan.candidates.len()
+        plan.candidates.len(),
+        named.collect::<Vec<_>>().join("; ")
     )
 }
 

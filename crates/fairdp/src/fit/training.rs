@@ -17,6 +17,7 @@ use dp_train::ranks::{Alone, Collective};
 use super::candidates::Candidate;
 use super::checkpoint::Checkpoints;
 use super::journal::Journal;
+use super::trial_score::ScoreGoal;
 use super::{
     CLASS_COUNTS, FitOptions, FitPlan, LABEL_MOMENTS, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES,
 };
@@ -26,7 +27,7 @@ use crate::curves::{CurveNoise, Curves, cells};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::{FittedModel, Layer, Pipeline};
-use crate::recipe::Method;
+use crate::recipe::{Method, Recipe};
 use crate::sgd::{self, SgdRun};
 use crate::subsets::{GroupedRows, feature_facts};
 
@@ -49,6 +50,10 @@ pub(super) struct Training<'a> {
     /// Features of values, whose frequency tells whether they can be learnt.
     pub(super) cells: Vec<usize>,
     pub(super) ranks: Arc<dyn Collective>,
+    /// The decision that the configuration asks for.
+    decision: Option<Decision>,
+    /// What the trials of a search are compared by.
+    pub(super) goal: ScoreGoal,
     /// The released model that is corrected.
     pub(super) start: Option<Linear>,
 }
@@ -123,6 +128,8 @@ impl<'a> Training<'a> {
             blocks: column_blocks(encoding),
             cells: cells(encoding),
             ranks: options.ranks.clone(),
+            decision: config.model.decision,
+            goal: ScoreGoal::of(config),
             start: config.start.as_ref().map(|start| start.linear()),
         }
     }
@@ -139,6 +146,11 @@ impl Training<'_> {
             cells: self.cells.clone(),
             ..*self
         }
+    }
+
+    /// What answers with this recipe's decisions.
+    pub(super) fn decision(&self, recipe: &Recipe) -> Decision {
+        recipe.decision().or(self.decision).unwrap_or_default()
     }
 
     fn conditioned(&self, settings: &Settings) -> Result<ConditionedSettings> {

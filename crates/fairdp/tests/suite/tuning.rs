@@ -54,3 +54,33 @@ fn a_search_that_says_too_little_is_refused_by_key() {
     let message = refusal("name = \"dpsgd\"", "name = \"dpsdg\"");
     assert!(message.contains("did you mean `dpsgd`?"), "{message}");
 }
+
+/// The private search for a less discriminatory alternative: charged, and it says what could be drawn.
+#[test]
+fn a_search_for_the_worst_group_names_its_candidates() {
+    let folder = declared(4_000, |config| {
+        config + &TUNING.replace("mean_trials = 2\n", "mean_trials = 2\ngoal = \"worst-group\"\nmin_accuracy = 0.6\n")
+    });
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "a", "--seed", "4", "-q"]);
+    done(here, &["verify", "a"]);
+    let statement = json(here.join("a/release/statement.json"));
+    let tuning = statement["tuning"].as_str().unwrap();
+    for said in ["the group that is served worst", "less what accuracy lacks to 0.6", "the candidates: (1) ", "; (3) "]
+    {
+        assert!(tuning.contains(said), "{said}: {tuning}");
+    }
+    assert!(statement["epsilon"].as_f64().unwrap() <= 1.0);
+    let of_validation: Vec<_> =
+        statement["events"].as_array().unwrap().iter().filter(|event| event["part"] == "validation").collect();
+    assert!(of_validation.len() == 1 && statement["epsilon_of_parts"]["validation"].as_f64().unwrap() > 0.99);
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    for (from, to, message) in [
+        ("goal = \"worst-group\"\n", "", "expected with goal = \"worst-group\""),
+        ("min_accuracy = 0.6", "min_accuracy = 60", "tuning.min_accuracy = 60: expected above 0, below 1"),
+    ] {
+        fs::write(here.join("fairdp.toml"), config.replace(from, to)).unwrap();
+        let (code, told) = refused(here, &["fit", "fairdp.toml", "--plan"]);
+        assert!(code == 2 && told.contains(message), "{told}");
+    }
+}
