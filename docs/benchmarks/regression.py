@@ -140,10 +140,12 @@ def diffprivlib(names, train, test, label, bounds, epsilon, seed):
     x = coded.fit_transform(table(train)).astype(float)
     low, high = x.min(axis=0), x.max(axis=0)
     y = [np.array([float(row[place]) for row in rows]) for rows in (train, test)]
-    model = LinearRegression(epsilon=epsilon, bounds_X=(low, np.where(high > low, high, low + 1)), bounds_y=bounds, random_state=seed)
-    model.fit(x, y[0].clip(*bounds))
-    new = coded.transform(table(test)).astype(float).clip(low, high)
-    return r2(y[1], model.predict(new).clip(*bounds))
+    # Inputs and label from -1 to 1, by their ranges: its noise grows with the squares of the bounds.
+    scaled = lambda values, low, high: 2 * (values.clip(low, high) - low) / np.where(high > low, high - low, 1) - 1
+    model = LinearRegression(epsilon=epsilon, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=seed)
+    model.fit(scaled(x, low, high), scaled(y[0], *np.array(bounds)))
+    found = model.predict(scaled(coded.transform(table(test)).astype(float), low, high)).clip(-1, 1)
+    return r2(y[1], bounds[0] + (found + 1) / 2 * (bounds[1] - bounds[0]))
 
 
 def peer(of, *arguments):

@@ -247,8 +247,9 @@ fn importance(points: &[CurvePoint], shares: &[f64]) -> f64 {
     (moment(&|effect| effect * effect) - moment(&|effect| effect).powi(2)).max(0.0).sqrt()
 }
 
-/// Whether effects, less their mean, are within two standard deviations of their noise on average: the mean of
-/// squares in units of the noise is about 1 of noise alone, and more by what differs between samples of records.
+/// Whether effects, less their mean, are within 1.5 standard deviations of their noise on average: the mean of
+/// squares in units of the noise is at most about 1 of noise alone, and more by what differs between samples of
+/// records.
 fn is_within_noise(points: &[CurvePoint], shares: &[f64]) -> bool {
     let known = || {
         let learnt = points.iter().zip(shares).filter(|(point, share)| !point.is_too_rare && **share > 0.0);
@@ -258,7 +259,7 @@ fn is_within_noise(points: &[CurvePoint], shares: &[f64]) -> bool {
     // Of values whose shares are below 1 together the rest adds 0.
     let mean = known().map(|(share, effect, _)| share * effect).sum::<f64>() / total.max(1.0);
     let square = known().map(|(share, effect, noise)| share * ((effect - mean) / noise).powi(2)).sum::<f64>() / total;
-    square.is_nan() || square <= 4.0
+    square.is_nan() || square <= 1.5 * 1.5
 }
 
 /// The unit of a column's numbers.

@@ -32,7 +32,7 @@ use crate::sgd::{self, SgdRun};
 use crate::subsets::{GroupedRows, feature_facts};
 
 /// A weight of a rare value is taken for noise within this many standard deviations of it.
-const WITHIN: f64 = 0.7;
+const WITHIN: f64 = 0.5;
 
 /// The context of training, without the records.
 pub(super) struct Training<'a> {
