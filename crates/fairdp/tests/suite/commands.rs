@@ -74,7 +74,7 @@ const SCRIPT: &str = r#"
 1 (head -1 table.csv; sed -n '5s/^[^,]*/zzz/p' table.csv) > b.csv; fairdp predict run table.csv b.csv --out r.csv 2>&1 | grep -q '^error: b.csv:2: '; exit ${PIPESTATUS[0]}
 0 fairdp init table.csv b.csv --label outcome | grep -q '`zzz` in line 2 of `b.csv`'
 1 (ulimit -v 60000; fairdp fit fairdp.toml --out small --threads 1) 2>&1 | grep -q 'no more memory'; exit ${PIPESTATUS[0]}
-1 (ulimit -v 60000; fairdp fit fairdp.toml --out small --threads 1 --json) 2> /dev/null | grep -q '"code":1'; exit ${PIPESTATUS[0]}
+1 (ulimit -v 60000; fairdp fit fairdp.toml --out smaller --threads 1 --json) 2> /dev/null | grep -q '"code":1'; exit ${PIPESTATUS[0]}
 2 fairdp predict run table.csv --out p.xlsx
 2 fairdp predict run table.csv --out table.csv
 2 fairdp predict run table.csv --out run/release/p.csv
