@@ -137,9 +137,7 @@ fn attack(sums: &PrefixSums, records_per_unit: u64, delta: Delta, randomness: &R
             .release(&worlds[world], SIGMA, records_per_unit, rng)
             .map_err(|error| TrainError::invalid("release", error, "no error"))?;
         // Released prefixes determine the encoded counts with their noise.
-        let cells: Vec<f64> =
-            (0..released.len()).map(|i| released[i] - if i % N_CELLS == 0 { 0.0 } else { released[i - 1] }).collect();
-        Ok(along(&encode(sums, &cells)) > middle)
+        Ok(along(&sums.encode_released(&released)) > middle)
     })
 }
 

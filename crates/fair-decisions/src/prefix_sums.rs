@@ -79,6 +79,16 @@ impl PrefixSums {
         (0..N_CELLS).map(of).collect()
     }
 
+    /// Encoded counts with their noise, in steps, from the prefix sums that were released, `[blocks, cells]`.
+    pub fn encode_released(&self, prefixes: &[f64]) -> Vec<f64> {
+        let of_block = |block: &[f64]| {
+            let before = std::iter::once(&0.0).chain(block);
+            let cells: Vec<f64> = block.iter().zip(before).map(|(sum, before)| sum - before).collect();
+            self.encode(&cells)
+        };
+        prefixes.chunks_exact(N_CELLS).flat_map(of_block).collect()
+    }
+
     /// Prefix sums of encoded counts, in records.
     pub(crate) fn decode(&self, encoded: &[f64]) -> Vec<f64> {
         let of = |i: usize| encoded[..=i].iter().zip(self.decoding[..=i].iter().rev()).map(|(y, l)| y * l).sum();

@@ -370,6 +370,11 @@ impl RowSource for SubsetRows<'_> {
     }
 }
 
+/// The features of a row, by position, as models take them.
+pub(crate) fn features(row: SparseRow<'_>) -> impl Iterator<Item = (usize, f32)> + Clone {
+    row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied())
+}
+
 /// Facts about the features that follow from the schema alone.
 pub(crate) fn feature_facts(encoding: &Encoding) -> FeatureFacts {
     let scale = f64::from(encoding.scale());

@@ -90,6 +90,14 @@ impl Optimiser {
         Ok(())
     }
 
+    /// The first and second moment, with a gradient and its squares in them.
+    fn take_in(&self, g: &Tensor, (beta_1, beta_2): (f64, f64), threads: &Threads) -> Result<(&Tensor, &Tensor)> {
+        let (first, second) = (self.moments[0].flat(), self.moments[1].flat());
+        ops::scale_add(first, g, beta_1, 1.0 - beta_1, threads)?;
+        ops::scale_add_square(second, g, beta_2, 1.0 - beta_2, threads)?;
+        Ok((first, second))
+    }
+
     fn adam(
         &self,
         (p, g): (&Tensor, &Tensor),
@@ -97,9 +105,7 @@ impl Optimiser {
         of: OptimiserStep,
         threads: &Threads,
     ) -> Result<()> {
-        let (first, second) = (self.moments[0].flat(), self.moments[1].flat());
-        ops::scale_add(first, g, beta_1, 1.0 - beta_1, threads)?;
-        ops::scale_add_square(second, g, beta_2, 1.0 - beta_2, threads)?;
+        let (first, second) = self.take_in(g, (beta_1, beta_2), threads)?;
         let (rate, root) = of.corrected(beta_1, beta_2);
         Ok(ops::adam_update(p, first, second, rate, root, epsilon, threads)?)
     }
@@ -111,9 +117,7 @@ impl Optimiser {
         of: OptimiserStep,
         threads: &Threads,
     ) -> Result<()> {
-        let (first, second) = (self.moments[0].flat(), self.moments[1].flat());
-        ops::scale_add(first, g, beta_1, 1.0 - beta_1, threads)?;
-        ops::scale_add_square(second, g, beta_2, 1.0 - beta_2, threads)?;
+        let (first, second) = self.take_in(g, (beta_1, beta_2), threads)?;
         // The gradient is used up: its memory takes the variance, then the moment without the
         // negative values. The moment itself keeps them, because their mean over steps is right.
         ops::fill(g, of.noise_std.powi(2))?;

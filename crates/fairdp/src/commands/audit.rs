@@ -13,8 +13,8 @@ use super::{Failure, SaidArgs, Shown};
 
 #[derive(Args)]
 #[command(
-    after_help = "Trains as `fit` does, with canaries, and releases nothing. What it prints is computed from the records: it is not \
-                  private. It ends with 4 where the claim is refuted."
+    after_help = "Trains as `fit` does, with canaries, and releases nothing. What it prints is computed from the \
+                  records: it is not private. It ends with 4 where the claim is refuted."
 )]
 pub(super) struct AuditArgs {
     /// The configuration.
@@ -67,8 +67,7 @@ impl AuditArgs {
         };
         let shown = Shown::new(said.of(self.quiet));
         shown.stage("attacking a run");
-        let report = fairdp::audit(&self.config, &options, &mut |_| ControlFlow::Continue(()));
-        let report = report?;
+        let report = fairdp::audit(&self.config, &options, &mut |_| ControlFlow::Continue(()))?;
         if self.json {
             let text = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
             writeln!(out, "{text}")?;

@@ -19,7 +19,7 @@ use crate::numbers::NumberAnswers;
 use crate::rank_files::RankFiles;
 use crate::recipe::{Method, Recipe};
 use crate::scores::ScoresFile;
-use crate::subsets::{Division, HeldTable, RowList, SubsetRows, not_in, split, within_most};
+use crate::subsets::{Division, HeldTable, RowList, SubsetRows, features, not_in, split, within_most};
 use fair_decisions::ScoreCells;
 
 /// Whether each rank needs its own records alone. Trials are made side by side, each on all
@@ -221,8 +221,7 @@ impl<'a> TableSubset<'a> {
             if row.is_blank() {
                 return;
             }
-            let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
-            model.probabilities(features, &mut probabilities);
+            model.probabilities(features(row), &mut probabilities);
             visit(self.members.group(self.table, index), row, &probabilities);
         });
     }
@@ -231,9 +230,8 @@ impl<'a> TableSubset<'a> {
     fn answers_here(&self, model: &FittedModel) -> Answers {
         let mut answers = Answers::default();
         self.visit_here(model, &mut |group, row, probabilities| {
-            let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
             answers.labels.push(row.label as u32);
-            answers.answers.push(model.decide(probabilities, features, group as usize) as u32);
+            answers.answers.push(model.decide(probabilities, features(row), group as usize) as u32);
             answers.groups.push(group);
             answers.scores.push(probabilities[probabilities.len() - 1]);
         });
@@ -258,10 +256,9 @@ impl<'a> TableSubset<'a> {
             if row.is_blank() {
                 return;
             }
-            let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
             let label = range.middle() + f64::from(row.target) * range.half();
             let group = self.members.group(self.table, index);
-            answers.push(group, model.predicted_number(features, group as usize, range), label);
+            answers.push(group, model.predicted_number(features(row), group as usize, range), label);
         });
         answers
     }

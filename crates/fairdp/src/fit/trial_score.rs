@@ -1,13 +1,13 @@
 //! The noisy score of a trial: of its own answers alone, so that the best of many can be charged.
 
 use dp_engine::Grid;
-use dp_linear::{RowSource as _, SparseRow, sum_rows};
+use dp_linear::{RowSource as _, sum_rows};
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{Config, TuningGoal};
 use crate::error::Result;
 use crate::model::FittedModel;
-use crate::subsets::{GroupedRows as _, SubsetRows};
+use crate::subsets::{GroupedRows as _, SubsetRows, features};
 
 /// Records that every recall is drawn by, in standard deviations of their noise.
 const FEW: f64 = 5.0;
@@ -84,11 +84,6 @@ fn answers(model: &FittedModel, rows: &SubsetRows<'_>) -> Result<Vec<f64>> {
         sum[2 * (group * n_classes + row.label) + usize::from(answer == row.label)] += 1.0;
     })?;
     Ok(counts)
-}
-
-/// The features of a row, by position.
-fn features(row: SparseRow<'_>) -> impl Iterator<Item = (usize, f32)> + Clone {
-    row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied())
 }
 
 /// The lowest mean recall of a group, less what accuracy lacks to the floor. Recalls are drawn to those of all

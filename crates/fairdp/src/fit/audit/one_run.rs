@@ -10,7 +10,7 @@ use dp_table::Encoding;
 use rand::Rng as _;
 
 use super::report::{AttackedRun, OfKind};
-use super::rows::{Kind, MadeRows, Shape, WithCanaries};
+use super::rows::{MadeRows, Shape, WithCanaries};
 use super::watch::OneRun;
 use super::{AuditFault, AuditOptions};
 use crate::config::Config;
@@ -20,7 +20,7 @@ use crate::fit::journal::Journal;
 use crate::fit::training::{Trained, Training};
 use crate::key::NoiseKey;
 use crate::recipe::Method;
-use crate::subsets::GroupedRows;
+use crate::subsets::{GroupedRows, features};
 
 /// Canaries among the records, at most: more would hide each other.
 const MOST_ROWS: usize = 200;
@@ -72,7 +72,9 @@ impl OneRunAttack<'_> {
         let mut white_box = AttackedRun::new(attack.claim(), &attack.scores(), &kinds, failure)?;
         white_box.weights = Some(plain.layers.iter().map(|layer| layer.weights.len() + layer.biases.len()).sum());
         (white_box.seconds, white_box.plain_seconds) = (Some(seconds), Some(plain_seconds));
-        let scores = self.losses([attacked, plain], &canaries_without_blanks(self.shape(), present.len()), &present)?;
+        // As they are where they are there.
+        let canaries = MadeRows::of_all_kinds(self.shape(), present.len());
+        let scores = self.losses([attacked, plain], &canaries, &present)?;
         let black_box = AttackedRun::new(attack.claim(), &scores, &[], failure)?;
         Ok((white_box, black_box))
     }
@@ -123,13 +125,12 @@ impl OneRunAttack<'_> {
             let mut of_model = Vec::new();
             let mut probabilities = vec![0.0; model.classes().len()];
             canaries.visit(0..canaries.len(), &mut |index, row| {
-                let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
                 if let Some(range) = model.number() {
                     let label = range.middle() + f64::from(row.target) * range.half();
-                    of_model.push((model.predicted_number(features, groups[index], range) - label).abs());
+                    of_model.push((model.predicted_number(features(row), groups[index], range) - label).abs());
                     return;
                 }
-                model.probabilities(features, &mut probabilities);
+                model.probabilities(features(row), &mut probabilities);
                 // In log-odds, which are not squeezed where the model is sure.
                 let right = probabilities[row.label].clamp(1e-12, 1.0 - 1e-12);
                 of_model.push(((1.0 - right) / right).ln());
@@ -143,11 +144,4 @@ impl OneRunAttack<'_> {
         let score = |(gain, &present): (&f64, &bool)| Score { score: gain - middle, present, kind: 0 };
         Ok(gains.iter().zip(present).map(score).collect())
     }
-}
-
-/// The canaries as they are where they are there.
-fn canaries_without_blanks(shape: Shape<'_>, n: usize) -> MadeRows {
-    let (mut rows, kinds) = (MadeRows::new(shape), shape.kinds());
-    (0..n).for_each(|number| rows.push(shape, Kind { ..kinds[number % kinds.len()] }, Some(number)));
-    rows
 }

@@ -263,9 +263,7 @@ impl Attacks<'_> {
             let mut counts = vec![0.0; N_CELLS];
             counts[0] = if present { copies as f64 } else { 0.0 };
             let released = sums.release(&counts, sigma.get(), units, rng)?;
-            let cells: Vec<f64> =
-                (0..N_CELLS).map(|i| released[i] - if i == 0 { 0.0 } else { released[i - 1] }).collect();
-            Ok(sums.encode(&cells).iter().zip(&direction).map(|(y, d)| y * d).sum())
+            Ok(sums.encode_released(&released).iter().zip(&direction).map(|(y, d)| y * d).sum())
         })
     }
 

@@ -154,7 +154,10 @@ impl AuditReport {
             up(claim.epsilon),
             claim.steps
         );
-        text.push_str("| attack on the gradients | canaries | ε, normal scores ≥ | ε, no assumption ≥ | share of the claim |\n|---|---|---|---|---|\n");
+        text.push_str(
+            "| attack on the gradients | canaries | ε, normal scores ≥ | ε, no assumption ≥ | share of the claim |\n\
+             |---|---|---|---|---|\n",
+        );
         let all = OfKind { group: None, class: String::new() };
         let by_group = self.white_box.by_group.iter().filter(|_| self.white_box.by_group.len() > 1);
         let white = std::iter::once(("white box", &all, &self.white_box.bounds))
@@ -170,7 +173,10 @@ impl AuditReport {
                 percent(bounds.gaussian.max(bounds.without_assumption()) / claim.epsilon)
             );
         }
-        text.push_str("\n| release | group, class | μ ≤ (ledger) | μ ≥ | repetitions | half the noise | verdict |\n|---|---|---|---|---|---|---|\n");
+        text.push_str(
+            "\n| release | group, class | μ ≤ (ledger) | μ ≥ | repetitions | half the noise | verdict |\n\
+             |---|---|---|---|---|---|---|\n",
+        );
         for release in &self.releases {
             let _ = writeln!(
                 text,
@@ -188,8 +194,9 @@ impl AuditReport {
         let power = if self.white_box.finds_half_the_noise { "would" } else { "may not" };
         let _ = writeln!(
             text,
-            "\nThe attack on the gradients {power} refute half of the noise. Bounds on ε hold with 95 % each. What refutes does so \
-             with 95 % for the whole report. *Normal scores* assumes that scores of canaries are normal with one spread."
+            "\nThe attack on the gradients {power} refute half of the noise. Bounds on ε hold with 95 % each. \
+             What refutes does so with 95 % for the whole report. *Normal scores* assumes that scores of canaries \
+             are normal with one spread."
         );
         text
     }
