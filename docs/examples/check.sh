@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
-crates=(dp-accounting dp-clipping dp-engine dp-linear dp-table dp-train fair-decisions fair-metrics fairdp scattering whole-file)
+crates=(dp-accounting dp-audit dp-clipping dp-engine dp-linear dp-table dp-train fair-decisions fair-metrics fairdp scattering whole-file)
 
 rm -rf "$CARGO_TARGET_DIR/package"
 log=$(mktemp)
