@@ -35,7 +35,7 @@ pub(crate) struct VectorFiles {
 pub enum TableFormat {
     /// Text with a delimiter; each file may be compressed by gzip (`.gz`) or Zstandard (`.zst`).
     Csv(Csv),
-    /// Apache Parquet: flat columns, uncompressed or by Snappy, gzip, Zstandard or LZ4.
+    /// Apache Parquet: flat columns, uncompressed or by Snappy, gzip, Zstandard, Brotli or LZ4.
     Parquet,
     /// No file: a table that is in memory.
     Memory(Arc<MemoryTable>),

@@ -28,6 +28,7 @@ use crate::terminal;
     bin_name = "cargo xtask",
     version,
     disable_help_subcommand = true,
+    max_term_width = 100,
     after_help = "Exit codes: 0 done; 1 something failed, or a check found something; 2 the command line is wrong."
 )]
 struct Cli {
@@ -106,7 +107,8 @@ mod tests {
     use super::Cli;
 
     fn help(path: &[&str]) -> String {
-        let mut command = Cli::command();
+        // Not wrapped, whatever terminal the test runs in.
+        let mut command = Cli::command().term_width(0);
         command.build();
         let command = path.iter().fold(&mut command, |command, name| {
             command.find_subcommand_mut(name).unwrap_or_else(|| panic!("no subcommand {name}"))

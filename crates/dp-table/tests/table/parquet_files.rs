@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{Compression, GzipLevel, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, Repetition, Type as Physical, ZstdLevel};
 use parquet::basic::{LogicalType, TimeUnit};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType,
@@ -90,6 +90,7 @@ fn every_codec_and_several_row_groups() {
         Compression::GZIP(GzipLevel::default()),
         Compression::ZSTD(ZstdLevel::default()),
         Compression::LZ4_RAW,
+        Compression::BROTLI(BrotliLevel::default()),
     ] {
         let text = read_bytes("t.parquet", people(compression), None);
         assert_eq!(text, "age|job|ill\n1: 30|clerk|no\n2: 61|nurse|yes\n3: 9|clerk|no", "{compression:?}");

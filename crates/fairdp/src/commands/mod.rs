@@ -39,7 +39,7 @@ use fairdp::{EpsilonChoice, Exit, FairdpError, FitOptions, InitOptions, NamedFil
 
 /// Private and fair models of one's own table.
 #[derive(Parser)]
-#[command(version, after_help = Exit::line())]
+#[command(version, after_help = Exit::line(), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
