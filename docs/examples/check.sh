@@ -4,17 +4,27 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
-crates=(dp-accounting dp-audit dp-clipping dp-engine dp-linear dp-table dp-train fair-decisions fair-metrics fairdp scattering whole-file)
+# All that are published; names have no blanks.
+crates=($(grep -L '^publish = false' crates/*/Cargo.toml | cut -d/ -f2))
 
 rm -rf "$CARGO_TARGET_DIR/package"
 log=$(mktemp)
 trap 'rm "$log"' EXIT
-# Its warnings are about pages that are not published yet.
-cargo package --no-verify --allow-dirty --locked "${crates[@]/#/--package=}" >"$log" 2>&1 || { cat "$log"; exit 1; }
+# Offline, since Cargo would ask the registry anew for each of them. Its warnings are about pages that are not published yet.
+cargo fetch --locked
+cargo package --no-verify --allow-dirty --locked --offline "${crates[@]/#/--package=}" >"$log" 2>&1 || { cat "$log"; exit 1; }
 place=$CARGO_TARGET_DIR/examples
 rm -rf "$place"
 mkdir -p "$place"
 cp -r docs/examples/Cargo.toml docs/examples/src "$place"
+# The features and the profile that the workspace is built with, so that what others wrote is not built once more.
+{
+  sed -n '/^# Not used/,/^$/{/^[a-z]/p;}' Cargo.toml
+  echo 'once_cell = "1"'
+  echo 'quote = "1"'
+} >"$place/features.toml"
+sed -i.own -e "/^\[dependencies\]/r $place/features.toml" -e '/^# A first build/,$d' "$place/Cargo.toml"
+sed -n '/^\[profile.release\]/,/^\[profile.bench\]/{/^\[profile.bench/!p;}' Cargo.toml >>"$place/Cargo.toml"
 # The versions that the workspace is tested with.
 cp Cargo.lock "$place"
 {
