@@ -188,7 +188,8 @@ fn run(index: usize, rows: &[&MetricRow], groups: &[GroupSize]) -> anyhow::Resul
             .iter()
             .map(|group| of(&group.name).with_context(|| format!("no row of {} in the {part} part", group.name)))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Some(MetricsRecord { overall, groups, class_recall: Vec::new(), class_sizes: Vec::new() }))
+        let (class_recall, class_sizes, group_recalls) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Some(MetricsRecord { overall, groups, class_recall, class_sizes, group_recalls }))
     };
     let (Some(train), Some(test)) = (part("train")?, part("test")?) else {
         bail!("no row of all records in the training or the test part");

@@ -34,6 +34,7 @@ mod seal;
 pub mod shell;
 pub mod show;
 pub mod table;
+mod worst_group;
 
 use std::path::Path;
 
@@ -42,6 +43,7 @@ pub use self::export::metrics_csv;
 pub use self::key::{RunKey, Source, config_hash};
 pub use self::merge::add_all;
 pub use self::record::*;
+pub use self::worst_group::LEAST_OF_A_CLASS;
 
 /// The runs in a database, or in a packed file that is named after its study, as CSV.
 ///

@@ -145,6 +145,7 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
             groups: vec![male, female],
             class_recall: vec![Some(0.93), Some(0.52)],
             class_sizes: vec![n, n],
+            group_recalls: Vec::new(),
         }
     };
     RunRecord {

@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use crate::database::{Database, StoredRun};
 use crate::key::config_hash;
-use crate::record::{EpochRecord, ExperimentResults, MetricsRecord, RunRecord, StudyResults};
+use crate::record::{ClassRecalls, EpochRecord, ExperimentResults, MetricsRecord, RunRecord, StudyResults};
 use crate::table::{Column, Kind, Value};
 
 /// The columns.
@@ -20,7 +20,7 @@ pub(super) const COLUMNS: &[Column] = &[
     ("n", Kind::Integer),
     ("accuracy", Kind::Real),
     ("loss", Kind::Real),
-    // Of the rows of all records.
+    // Of the rows of all records; the first also of groups that are not the classes.
     ("macro_accuracy", Kind::Real),
     ("worst_class_accuracy", Kind::Real),
     ("f1", Kind::Real),
@@ -120,7 +120,8 @@ fn rows_of_run(
         for (index, (size, group)) in experiment.dataset.groups.iter().zip(&metrics.groups).enumerate() {
             let mut row = head(&size.name);
             row.extend([count(group.n), real(group.accuracy), real(group.loss)]);
-            row.extend([const { Value::Null }; 3]);
+            row.push(real(metrics.group_recalls.get(index).and_then(ClassRecalls::macro_accuracy)));
+            row.extend([const { Value::Null }; 2]);
             let of = |values: fn(&EpochRecord) -> &[Option<f64>]| real(last.and_then(|last| *values(last).get(index)?));
             row.extend([
                 of(|epoch| &epoch.loss),

@@ -527,6 +527,19 @@ pub struct MetricsRecord {
     /// Records of each class, in class order.
     #[serde(default)]
     pub class_sizes: Vec<usize>,
+    /// The same by group, in group order; empty where the groups are the classes, and in records from
+    /// before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_recalls: Vec<ClassRecalls>,
+}
+
+/// How a model answers for the classes within one group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassRecalls {
+    /// Recall by class; `None` for a class with no record in the group.
+    pub recall: Vec<Option<f64>>,
+    /// Records of each class.
+    pub sizes: Vec<usize>,
 }
 
 /// Metrics of one group.

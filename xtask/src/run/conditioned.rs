@@ -60,19 +60,21 @@ impl ConditionedPlan {
         Ok(Self { releases, plan })
     }
 
-    /// DPSGD as the setting has it, on inputs as they are, with noisy class priors in the loss.
+    /// A clipping method as the setting has it, on inputs as they are, with noisy class priors in the
+    /// loss.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
     pub(crate) fn adjusted(
         experiment: &Experiment,
         setting: &MethodSetting,
+        clipping: &'static str,
         facts: PublicFacts,
         given: &[String],
     ) -> anyhow::Result<Self> {
         let releases = Releases::class_counts(epsilon_of(experiment, setting)?, experiment.delta)?;
-        let dpsgd = MethodSetting { name: "dpsgd", ..setting.clone() };
-        let plan = plan_of(experiment, &dpsgd, facts, given, &releases.before())?;
+        let clipping = MethodSetting { name: clipping, ..setting.clone() };
+        let plan = plan_of(experiment, &clipping, facts, given, &releases.before())?;
         Ok(Self { releases, plan })
     }
 

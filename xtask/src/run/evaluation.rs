@@ -2,7 +2,7 @@
 
 use dp_train::{Engine, Evaluation, Execution, Records};
 use fair_metrics::{Groups, Labels, Predictions, accuracy_by_group, class_recall, mean_loss_by_group};
-use run_records::{GroupMetrics, MetricsRecord};
+use run_records::{ClassRecalls, GroupMetrics, MetricsRecord};
 
 /// Why a run has no model: something that the method did, and will do again with the same numbers.
 /// A fault of the machine is an error.
@@ -36,10 +36,30 @@ pub(crate) fn evaluate(
         Ok(metrics.collect())
     };
     let recalls = class_recall(labels, predictions, facts.n_classes)?;
+    let classes = records.labels().iter().map(|&label| label as usize);
+    let group_recalls = if classes.eq(records.groups().iter().copied()) {
+        Vec::new()
+    } else {
+        (0..facts.n_groups).map(|group| recalls_within(group, records, predictions.0)).collect::<anyhow::Result<_>>()?
+    };
     Ok(Ok(MetricsRecord {
         overall: metrics(&vec![0; records.len()], 1)?.remove(0),
         groups: metrics(records.groups(), facts.n_groups)?,
         class_recall: recalls.iter().map(|recall| recall.value).collect(),
         class_sizes: recalls.iter().map(|recall| recall.n).collect(),
+        group_recalls,
     }))
+}
+
+/// The class recalls of one group's records.
+fn recalls_within(group: usize, records: &Records, predictions: &[u32]) -> anyhow::Result<ClassRecalls> {
+    let of_group = |all: &[u32]| -> Vec<u32> {
+        all.iter().zip(records.groups()).filter(|(_, of)| **of == group).map(|(value, _)| *value).collect()
+    };
+    let (labels, predictions) = (of_group(records.labels()), of_group(predictions));
+    let recalls = class_recall(Labels(&labels), Predictions(&predictions), records.facts().n_classes)?;
+    Ok(ClassRecalls {
+        recall: recalls.iter().map(|recall| recall.value).collect(),
+        sizes: recalls.iter().map(|recall| recall.n).collect(),
+    })
 }

@@ -119,8 +119,9 @@ pub(crate) struct MethodSetting {
     /// Inputs are conditioned by private releases first; everything above but the noise is then
     /// unused.
     pub(crate) conditioned: Option<Goal>,
-    /// DPSGD with noisy class priors in the loss, which are paid for within the method's ε.
-    pub(crate) adjusted: bool,
+    /// This clipping method with noisy class priors in the loss, which are paid for within the
+    /// method's ε.
+    pub(crate) adjusted: Option<&'static str>,
     /// Rate, bound and batch size are searched for, within the method's guarantee; those above are
     /// then unused.
     pub(crate) search: Option<RandomSearch>,
@@ -139,7 +140,7 @@ impl MethodSetting {
             optimiser: OptimiserConfig::default(),
             batches: None,
             conditioned: None,
-            adjusted: false,
+            adjusted: None,
             search: None,
         }
     }

@@ -103,11 +103,11 @@ pub(crate) fn procedures(
             let plan = ConditionedPlan::new(experiment, setting, goal, facts, given)?;
             Ok(Procedure::Conditioned(Box::new(plan)))
         }
-        (None, None) if setting.adjusted => {
-            let plan = ConditionedPlan::adjusted(experiment, setting, facts, given)?;
-            Ok(Procedure::Conditioned(Box::new(plan)))
-        }
         (None, None) => {
+            if let Some(clipping) = setting.adjusted {
+                let plan = ConditionedPlan::adjusted(experiment, setting, clipping, facts, given)?;
+                return Ok(Procedure::Conditioned(Box::new(plan)));
+            }
             let whole = plan_of(experiment, setting, facts, given, &[])?;
             let Some(begins) = &experiment.begins else { return Ok(Procedure::Training(Box::new(whole))) };
             let batches = batches(experiment, setting, facts, Some(begins.epochs))?;

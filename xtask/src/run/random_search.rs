@@ -250,7 +250,7 @@ mod tests {
 
     fn metrics(class_recall: Vec<Option<f64>>, class_sizes: Vec<usize>) -> MetricsRecord {
         let overall = GroupMetrics { n: class_sizes.iter().sum(), accuracy: None, loss: None };
-        MetricsRecord { overall, groups: Vec::new(), class_recall, class_sizes }
+        MetricsRecord { overall, groups: Vec::new(), class_recall, class_sizes, group_recalls: Vec::new() }
     }
 
     #[test]

@@ -291,8 +291,10 @@ fn first_epochs_without_a_seed_are_a_run_of_their_own() {
     let session = Session::begin("line", &options, None).unwrap();
     let first = run_in(&session, first, provenance(), 0).unwrap().unwrap();
     let whole = run_in(&session, whole(), provenance(), 0).unwrap().unwrap();
-    let thresholds = |results: &StudyResults| results.experiments[0].methods[0].runs[0].thresholds[0].clone();
-    assert_ne!(thresholds(&first), thresholds(&whole));
+    // Those of one step alone may be equal by chance.
+    let first = &first.experiments[0].methods[0].runs[0].thresholds;
+    let whole = &whole.experiments[0].methods[0].runs[0].thresholds;
+    assert_ne!(first[..], whole[..first.len()]);
 }
 
 /// Ends a run before this step.

@@ -7,7 +7,8 @@ use run_records::coordinate::{BOUND, RATE, coordinate};
 use study_report::landscape::{Part, best_points};
 use study_report::{Claim, Judged, Searched, StudyPresentation};
 
-use super::beyond::{self, Setting};
+use super::beyond;
+use super::fixed_features::{Setting, method};
 use super::study::{FollowUp, Study, StudyArgs};
 use super::zhao::VALIDATION;
 use crate::run::data_setting::EvaluationPart;
@@ -69,7 +70,7 @@ fn grid(setting: &Setting, quick: bool) -> anyhow::Result<Experiment> {
     let (rates, bounds) = setting.points(quick);
     let mut methods = Vec::new();
     for &rate in &rates {
-        methods.push(beyond::method(NON_PRIVATE, rate, bounds[0]).at(RATE, rate));
+        methods.push(method(NON_PRIVATE, rate, bounds[0]).at(RATE, rate));
     }
     for name in names() {
         for &rate in &rates {
@@ -92,7 +93,7 @@ fn grid(setting: &Setting, quick: bool) -> anyhow::Result<Experiment> {
 }
 
 fn point(name: &'static str, rate: f64, bound: f64) -> anyhow::Result<MethodSetting> {
-    beyond::method(name, rate, bound).within_by_pld(EPSILON)
+    method(name, rate, bound).within_by_pld(EPSILON)
 }
 
 /// The best point of every method, on the whole training part.
@@ -103,7 +104,7 @@ fn best(setting: &Setting, results: &[ExperimentResults]) -> anyhow::Result<Opti
     for best in best_points(grid, Part::Validation, JUDGED)? {
         let rate = coordinate(best, RATE).context("a point of the grid has a rate")?;
         if best.base == NON_PRIVATE {
-            methods.push(beyond::method(NON_PRIVATE, rate, 1.0));
+            methods.push(method(NON_PRIVATE, rate, 1.0));
             chosen.push(format!("{NON_PRIVATE}: rate {rate}"));
             continue;
         }

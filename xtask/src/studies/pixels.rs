@@ -93,7 +93,7 @@ impl Network {
             for epsilon in EPSILONS {
                 methods.push(method(name, rate).within_by_pld(epsilon)?);
                 if name == "dpsgd" {
-                    let adjusted = MethodSetting { adjusted: true, ..method(ADJUSTED, rate) };
+                    let adjusted = MethodSetting { adjusted: Some("dpsgd"), ..method(ADJUSTED, rate) };
                     methods.push(adjusted.within_by_pld(epsilon)?);
                 }
             }
@@ -183,7 +183,7 @@ mod tests {
             let trials = experiment.methods.iter().filter(|method| method.name == name).count();
             assert_eq!(trials, RATES.len(), "{name}");
         }
-        let adjusted = MethodSetting { adjusted: true, ..method(ADJUSTED, 0.5) };
+        let adjusted = MethodSetting { adjusted: Some("dpsgd"), ..method(ADJUSTED, 0.5) };
         experiment.methods = vec![adjusted.within_by_pld(2.0).unwrap()];
         let facts = PublicFacts { n_records: 60_000, n_inputs: 784, n_classes: 10, n_groups: 10 };
         let procedure = procedures(&experiment, facts, &[]).unwrap().remove(0);

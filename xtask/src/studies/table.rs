@@ -4,7 +4,7 @@
 use super::study::{Study, StudyArgs};
 use super::{
     adult, beyond, celeba, combinations, direction_vs_magnitude, dphpo, dutch, eicu, epsilon_sweep, fashion, grid,
-    income, mimic, mnist, resnet, sensitivity, uniform_clipping,
+    groups, income, mimic, mnist, resnet, sensitivity, uniform_clipping,
 };
 
 /// A study that trains.
@@ -126,6 +126,12 @@ pub(crate) const TRAINING: &[TrainingStudy] = &[
         name: "beyond",
         about: "Conditioned training with adjusted logits against the papers' methods, on the same features at the same ε",
         make: beyond::study,
+        analysis: None,
+    },
+    TrainingStudy {
+        name: "groups",
+        about: "The worst group and the average: class priors and conditioning against the papers' methods",
+        make: groups::study,
         analysis: None,
     },
     TrainingStudy {

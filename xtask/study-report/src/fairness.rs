@@ -4,7 +4,7 @@ use fair_metrics::{EqualCostAnswer, Estimate, compare, macro_accuracy, worst_cla
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Table, Tone};
 use run_records::mark::{Mark, marked};
-use run_records::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
+use run_records::{ExperimentResults, GroupMetrics, LEAST_OF_A_CLASS, MethodResults, RunRecord};
 use serde::Serialize;
 
 use super::decomposition;
@@ -41,6 +41,11 @@ fn performance(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
     let mut columns = vec!["Method".to_owned(), "Accuracy (%)".to_owned()];
     columns.extend(groups.iter().map(|group| format!("Accuracy, {} (%)", group.name)));
     columns.extend(["Macro accuracy (%)", "Worst-class accuracy (%)"].map(str::to_owned));
+    let mut runs = experiment.methods.iter().flat_map(|method| &method.runs);
+    let groups_have_recalls = runs.any(|run| !run.test.group_recalls.is_empty());
+    if groups_have_recalls {
+        columns.push("Worst-group macro accuracy (%)".to_owned());
+    }
     let rows = experiment
         .methods
         .iter()
@@ -55,16 +60,25 @@ fn performance(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
             }
             cells.push(percent(&|run| macro_accuracy(&run.test.class_recall))?);
             cells.push(percent(&|run| worst_class_accuracy(&run.test.class_recall))?);
+            if groups_have_recalls {
+                cells.push(percent(&|run| run.test.worst_group_macro_accuracy())?);
+            }
             Ok(Row { header: label(&method.method), cells })
         })
         .collect::<anyhow::Result<Vec<Row>>>()?;
+    let mut notes =
+        vec!["Macro accuracy is the mean of the class recalls; worst-class accuracy is the least of them.".to_owned()];
+    if groups_have_recalls {
+        notes.push(format!(
+            "Worst-group macro accuracy is the least macro accuracy of a group; groups with fewer than {LEAST_OF_A_CLASS} records of a \
+             class are left out."
+        ));
+    }
     Ok(Table {
         caption: marked(mark, &format!("Accuracy on the test records: {}", experiment.title)),
         columns,
         rows,
-        notes: vec![
-            "Macro accuracy is the mean of the class recalls; worst-class accuracy is the least of them.".to_owned(),
-        ],
+        notes,
     })
 }
 

@@ -14,6 +14,8 @@ pub enum Judged {
     MacroAccuracy,
     /// The least class recall.
     WorstClass,
+    /// The least mean of the class recalls within a group.
+    WorstGroup,
 }
 
 /// A search: the point of a grid that is greatest by [`Self::judged`] on held-out records is trained
@@ -39,6 +41,7 @@ impl Judged {
             Self::Accuracy => "accuracy",
             Self::MacroAccuracy => "macro_accuracy",
             Self::WorstClass => "worst_class_accuracy",
+            Self::WorstGroup => "worst_group_macro_accuracy",
         }
     }
 
@@ -48,6 +51,7 @@ impl Judged {
             Self::Accuracy => "accuracy",
             Self::MacroAccuracy => "macro accuracy",
             Self::WorstClass => "worst-class accuracy",
+            Self::WorstGroup => "worst-group macro accuracy",
         }
     }
 

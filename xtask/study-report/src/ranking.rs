@@ -40,6 +40,9 @@ pub(super) struct RankingRow {
     macro_accuracy: Option<f64>,
     /// The least class recall.
     worst: Option<f64>,
+    /// The least macro accuracy of a group; absent where the groups are the classes, or too small.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_group: Option<f64>,
     /// Accuracy of the most accurate group over that of the least.
     gap: Option<f64>,
     recommended: bool,
@@ -61,16 +64,15 @@ pub(super) fn rows(results: &StudyResults, ranked: &[Ranked]) -> Vec<RankingRow>
 /// Nothing where either is missing.
 pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String>> {
     let percent = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| number::fixed(100.0 * value, 1));
-    let figures = |row: &RankingRow| [row.accuracy, row.macro_accuracy, row.worst].map(percent);
     let header = [
         "data, model",
         "ε",
         "recommended: accuracy %",
         "macro",
-        "worst class",
+        "worst class or group",
         "the papers' best: accuracy %",
         "macro",
-        "worst class",
+        "worst class or group",
         "",
     ];
     let mut lines = Vec::new();
@@ -80,7 +82,10 @@ pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String
             Judged::Accuracy => row.accuracy,
             Judged::MacroAccuracy => row.macro_accuracy,
             Judged::WorstClass => row.worst,
+            Judged::WorstGroup => row.worst_group,
         };
+        let worst = |row: &RankingRow| if ranked.judged == Judged::WorstGroup { row.worst_group } else { row.worst };
+        let figures = |row: &RankingRow| [row.accuracy, row.macro_accuracy, worst(row)].map(percent);
         for ours in rows.iter().filter(|row| row.recommended) {
             let rivals =
                 rows.iter().filter(|row| row.epsilon == ours.epsilon && !ranked.own.contains(&row.method.as_str()));
@@ -119,6 +124,7 @@ fn row(experiment: &ExperimentResults, method: &MethodResults, ranked: Ranked) -
         accuracy: mean(&|run| run.test.overall.accuracy),
         macro_accuracy: mean(&|run| macro_accuracy(&run.test.class_recall)),
         worst: mean(&|run| worst_class_accuracy(&run.test.class_recall)),
+        worst_group: mean(&|run| run.test.worst_group_macro_accuracy()),
         gap: mean(&gap),
         recommended: method.base == ranked.recommended,
     }

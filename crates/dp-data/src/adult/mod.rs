@@ -195,6 +195,8 @@ pub enum GroupBy {
     Age,
     /// The four intersections of sex and age.
     SexAndAge,
+    /// The four intersections of sex and race.
+    SexAndRace,
 }
 
 impl GroupBy {
@@ -205,6 +207,7 @@ impl GroupBy {
             Self::Race => "race",
             Self::Age => "age",
             Self::SexAndAge => "sex and age",
+            Self::SexAndRace => "sex and race",
         }
     }
 
@@ -214,6 +217,7 @@ impl GroupBy {
             Self::Race => &["white", "non-white"],
             Self::Age => &["younger", "older"],
             Self::SexAndAge => &["male, younger", "male, older", "female, younger", "female, older"],
+            Self::SexAndRace => &["male, white", "male, non-white", "female, white", "female, non-white"],
         }
     }
 
@@ -226,6 +230,7 @@ impl GroupBy {
             Self::Race => !is(Attribute::Race, "White"),
             Self::Age => record.number(Number::Age) > 37.0,
             Self::SexAndAge => return 2 * Self::Sex.group_of(record) + Self::Age.group_of(record),
+            Self::SexAndRace => return 2 * Self::Sex.group_of(record) + Self::Race.group_of(record),
         })
     }
 }

@@ -34,6 +34,8 @@ pub enum Metric {
     MacroAccuracy,
     /// Least class recall on the test records.
     WorstClassAccuracy,
+    /// Least mean of the class recalls within a group, on the test records.
+    WorstGroupMacroAccuracy,
     /// Absolute difference of two groups' test losses. Unlike the gaps above, which are of the
     /// means over seeds (Esipova), its figure is the mean of the seeds' gaps, as Soleymani prints
     /// it.
@@ -109,6 +111,7 @@ impl Metric {
                 | Self::PrivacyCostGap
                 | Self::MacroAccuracy
                 | Self::WorstClassAccuracy
+                | Self::WorstGroupMacroAccuracy
                 | Self::F1
                 | Self::DisparityReduction
         )
@@ -130,6 +133,7 @@ impl Metric {
             Self::MeanGradientNorm => "Gradient norm",
             Self::MacroAccuracy => "Macro accuracy",
             Self::WorstClassAccuracy => "Worst-class accuracy",
+            Self::WorstGroupMacroAccuracy => "Worst-group macro accuracy",
             Self::LossGap => "Mean of the seeds' loss gaps",
             Self::DisparityReduction => "Reduction of the loss gap",
             Self::GradientNorm => "Norm before clipping",
@@ -172,7 +176,11 @@ impl fmt::Display for Column {
         f.write_str(if self.in_batches { " in batches" } else { "" })?;
         match (&self.subject, self.metric) {
             // One figure for all groups: there is nothing to tell it from.
-            (Subject::Total, Metric::MacroAccuracy | Metric::WorstClassAccuracy | Metric::F1) | (Subject::Gap, _) => {}
+            (
+                Subject::Total,
+                Metric::MacroAccuracy | Metric::WorstClassAccuracy | Metric::WorstGroupMacroAccuracy | Metric::F1,
+            )
+            | (Subject::Gap, _) => {}
             (Subject::Total, _) => f.write_str(", all")?,
             (Subject::Group(name), _) => write!(f, ", {name}")?,
             (Subject::Between(a, b), _) => write!(f, ", {a} and {b}")?,
@@ -210,6 +218,7 @@ impl Column {
             "mean_gradient_norm" => Metric::MeanGradientNorm,
             "macro_accuracy" => Metric::MacroAccuracy,
             "worst_class_accuracy" => Metric::WorstClassAccuracy,
+            "worst_group_macro_accuracy" => Metric::WorstGroupMacroAccuracy,
             "loss_gap" => Metric::LossGap,
             "disparity_reduction" => Metric::DisparityReduction,
             "gradient_norm" => Metric::GradientNorm,

@@ -51,6 +51,7 @@ impl Column {
             }
             Metric::MacroAccuracy => macro_accuracy(&run.test.class_recall),
             Metric::WorstClassAccuracy => worst_class_accuracy(&run.test.class_recall),
+            Metric::WorstGroupMacroAccuracy => run.test.worst_group_macro_accuracy(),
             Metric::F1 => run.test.f1(),
             Metric::MagnitudeError => mean_over_steps(run, single()?, |terms| terms.magnitude.mean),
             Metric::DirectionError => mean_over_steps(run, single()?, |terms| terms.direction.mean),

@@ -1,0 +1,157 @@
+//! `cargo xtask reproduce groups`: who serves the worst group best, on the same features and at the
+//! same ε, and what it costs on average. Clipping, class priors and conditioning, each alone and
+//! together.
+
+use dp_data::mnist::{Collection, RareClass};
+use dp_data::{ScalingFit, adult, dutch};
+use dp_linear::Goal;
+use study_report::{Claim, Judged, Ranked, StudyPresentation};
+
+use super::beyond::{NOTHING_TO_SELECT, OURS};
+use super::fixed_features::{BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method};
+use super::rivals::RIVALS;
+use super::study::{FollowUp, Study, StudyArgs};
+use crate::run::conditioned::{ADJUSTED, method_of};
+use crate::run::data_setting::Source;
+use crate::run::experiment::MethodSetting;
+use crate::run::features::Features;
+use crate::run::images::few_eights;
+
+/// What is recommended, and what stands in no paper.
+const OWN: [&str; 4] = [ADJUSTED, method_of(Goal::Accuracy), method_of(Goal::WorstClass), method_of(Goal::EqualRecall)];
+const RECOMMENDED: &str = method_of(Goal::WorstClass);
+const SEEDS: u32 = 10;
+const QUICK: [&str; 2] = ["adult", "mnist-skewed"];
+
+/// Rankings of the comparison.
+const RANKED: [Ranked; 6] = [
+    ranked("groups-adult", "adult, sex and race", Judged::WorstGroup),
+    ranked("groups-dutch", "dutch", Judged::WorstGroup),
+    ranked("groups-mnist-skewed", "mnist-skewed", Judged::WorstClass),
+    ranked("groups-mnist", "mnist", Judged::WorstClass),
+    ranked("groups-fashion-skewed", "fashion-skewed", Judged::WorstClass),
+    ranked("groups-fashion", "fashion", Judged::WorstClass),
+];
+
+const fn ranked(experiment: &'static str, data: &'static str, judged: Judged) -> Ranked {
+    Ranked { experiment, data, recommended: RECOMMENDED, own: &OWN, judged }
+}
+
+/// The data sets. Groups are sex and race, the sexes, and the classes of images. A quick run has one
+/// table and one set of images.
+pub(crate) fn settings(quick: bool) -> Vec<Setting> {
+    let on = |name, title, source, features, delta, judged| Setting {
+        study: "groups",
+        name,
+        title,
+        source,
+        features,
+        delta,
+        judged,
+        searched: &RIVALS,
+        called: "clipping methods",
+        seeds: SEEDS,
+    };
+    let images = |name, title, collection, rare: Option<RareClass>| {
+        let source = Source::Images { collection, rare, share: quick.then_some(QUICK_SHARE) };
+        on(name, title, source, Features::Scattering, 1e-5, Judged::WorstClass)
+    };
+    let table = |name, title, source| on(name, title, source, Features::UnitRows, 1e-6, Judged::WorstGroup);
+    let all = [
+        table(
+            "adult",
+            "Adult",
+            Source::Adult {
+                encoding: adult::Encoding::Binned,
+                sampling: adult::Sampling::Original,
+                scaling: ScalingFit::Public,
+                group_by: adult::GroupBy::SexAndRace,
+            },
+        ),
+        table(
+            "dutch",
+            "Dutch",
+            Source::Dutch {
+                encoding: dutch::Encoding::Esipova,
+                sampling: dutch::Sampling::Original,
+                group_by: dutch::GroupBy::Sex,
+            },
+        ),
+        images("mnist-skewed", "MNIST with class 8 rare", Collection::Mnist, Some(few_eights(585))),
+        images("mnist", "MNIST", Collection::Mnist, None),
+        images("fashion-skewed", "Fashion-MNIST with class 8 rare", Collection::FashionMnist, Some(few_eights(600))),
+        images("fashion", "Fashion-MNIST", Collection::FashionMnist, None),
+    ];
+    all.into_iter().filter(|setting| !quick || QUICK.contains(&setting.name)).collect()
+}
+
+/// The study.
+pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
+    let quick = args.options.quick;
+    let settings = settings(quick);
+    let mut experiments = Vec::new();
+    let mut claims = Vec::new();
+    for setting in &settings {
+        experiments.extend(setting.grids(quick)?);
+        for &epsilon in epsilons(quick) {
+            claims.extend(claims_of(setting, epsilon)?);
+        }
+    }
+    let searches = settings.iter().map(Setting::searched_for).collect();
+    let follow_up: FollowUp = Box::new(move |results| {
+        let compared = ("the worst group under clipping, priors and conditioning", unsearched as fn(_, &_) -> _);
+        let best = settings.iter().map(|setting| setting.best(results, quick, compared, &DEPARTURES));
+        Ok(best.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    });
+    let presentation = StudyPresentation {
+        ranked: RANKED.to_vec(),
+        searches,
+        pooled: None,
+        title: "The worst group and the average, on the same features at the same ε".to_owned(),
+        tables: Vec::new(),
+        claims,
+    };
+    Ok(Study::new("groups", presentation, experiments).followed_by(follow_up))
+}
+
+const DEPARTURES: [&str; 2] = [
+    NOTHING_TO_SELECT,
+    "Class priors are tried at the point of the same method without them, and so with less search than the others.",
+];
+
+/// Class priors at the best points of what they are added to, and conditioned training.
+fn unsearched(epsilon: f64, best: &[BestPoint]) -> anyhow::Result<Vec<MethodSetting>> {
+    let mut methods = Vec::new();
+    if let Some(point) = best.iter().find(|point| point.name == "dpsgd") {
+        let adjusted = MethodSetting { adjusted: Some("dpsgd"), ..method(ADJUSTED, point.rate, point.bound) };
+        methods.push(adjusted.within_by_pld(epsilon)?);
+    }
+    for goal in OURS {
+        methods.push(conditioned(goal, epsilon)?);
+    }
+    Ok(methods)
+}
+
+/// What the study was made to decide, written down before it was run.
+fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
+    let judged = setting.judged;
+    let at = |name: &str| format!("{name} ε={epsilon}");
+    let claim = |text: &str, method: &str, rivals: &[String]| {
+        let rivals: Vec<&str> = rivals.iter().map(String::as_str).collect();
+        let text = format!("{text} on {} at ε = {epsilon}", setting.title);
+        let claim =
+            Claim::greatest(&text, "this workspace", &setting.id(), (judged.metric(), "total"), &at(method), &rivals)?;
+        anyhow::Ok(claim.ours("no paper compares these methods"))
+    };
+    let words = judged.words();
+    let clipping: Vec<String> = RIVALS.iter().map(|name| at(name)).collect();
+    Ok(vec![
+        claim(&format!("{ADJUSTED}, class priors alone, has a higher {words} than dpsgd"), ADJUSTED, &[at("dpsgd")])?,
+        claim(
+            &format!("{}, conditioning alone, has a higher {words} than dpsgd", method_of(Goal::Accuracy)),
+            method_of(Goal::Accuracy),
+            &[at("dpsgd")],
+        )?,
+        claim(&format!("{RECOMMENDED} has a higher {words} than every clipping method"), RECOMMENDED, &clipping)?,
+    ])
+}
