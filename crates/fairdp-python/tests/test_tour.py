@@ -1,8 +1,9 @@
-"""The tour in docs/python.md gives what it says."""
+"""The tour in docs/python.md gives what it says, and blocks of other pages and of the notebooks run."""
 
 from __future__ import annotations
 
 import doctest
+import json
 import re
 from pathlib import Path
 
@@ -38,5 +39,38 @@ def test_short_blocks_run(page, tmp_path, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     assert blocks
     names = {"X": table[["age"]], "y": table["outcome"]}
+    for block in blocks:
+        exec(block, names)
+
+
+def test_blocks_of_the_package_run(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(1)
+    n = 6_000
+    people = pd.DataFrame({"sex": random.choice(["f", "m"], n), "race": random.choice(["a", "b"], n)})
+    X = pd.DataFrame({"age": random.integers(17, 91, n), "job": random.choice(["clerk", "nurse"], n)})
+    y = (random.random(n) < X["age"] / 100).astype(int)
+    names = {"people": people, "X": X, "y": y, "y_true": y, "y_pred": random.integers(0, 2, n)}
+    text = (ROOT / "crates" / "fairdp-python" / "README.md").read_text("utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    assert Path("release", "statement.json").exists()
+
+
+NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_notebooks_run(notebook, tmp_path, monkeypatch):
+    """Their code, cell by cell; `.ci/notebooks` writes their output."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert blocks
+    names = {}
     for block in blocks:
         exec(block, names)

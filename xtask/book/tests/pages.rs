@@ -35,10 +35,11 @@ fn prose(page: &Path) -> Result<String, Failure> {
     Ok(prose.collect::<Vec<_>>().join("\n"))
 }
 
-/// The targets of `[text](target)`, `![text](target)` and `<img src="target">`.
+/// The targets of `[text](target)`, `![text](target)`, `<img src="target">` and `<source srcset="target">`.
 fn targets(prose: &str) -> impl Iterator<Item = &str> {
     let links = prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
-    links.chain(prose.split("<img src=\"").skip(1).filter_map(|rest| rest.split('"').next()))
+    let of_pictures = ["<img src=\"", " srcset=\""].into_iter().flat_map(|start| prose.split(start).skip(1));
+    links.chain(of_pictures.filter_map(|rest| rest.split('"').next()))
 }
 
 /// Whether a page has a heading that is linked to by this name.
@@ -185,5 +186,66 @@ fn examples_in_rust_are_doctests_of_a_crate() -> Result<(), Failure> {
         let is_tested = libraries.contains(&format!("include_str!(\"../../../docs/{name}\")"));
         assert_eq!(has_example, is_tested, "docs/{name}: examples in Rust, and the `lib.rs` that includes the page");
     }
+    Ok(())
+}
+
+/// Longer sentences are read twice.
+const MOST_WORDS: usize = 40;
+
+/// The sentences of a page: no headings, tables and comments; what is code is one word, a link's
+/// address none.
+fn sentences(prose: &str) -> Vec<String> {
+    let mut paragraphs = vec![String::new()];
+    for line in prose.lines() {
+        let text = line.trim_start();
+        let is_listed = ["- ", "* "].iter().any(|mark| text.starts_with(mark))
+            || text.split_once(". ").is_some_and(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_no_prose = text.is_empty() || ["#", "|", "<"].iter().any(|mark| text.starts_with(mark));
+        if is_no_prose || is_listed || text.starts_with('[') && text.contains("]: ") {
+            paragraphs.push(String::new());
+        }
+        if let Some(last) = paragraphs.last_mut().filter(|_| !is_no_prose) {
+            let text = if is_listed { text.split_once(' ').map_or(text, |(_, rest)| rest) } else { text };
+            last.push_str(text);
+            last.push(' ');
+        }
+    }
+    let plain = |paragraph: String| -> String {
+        let mut parts = paragraph.split("<!--");
+        let first = parts.next().unwrap_or_default().to_owned();
+        let paragraph = parts.fold(first, |text, part| text + part.split_once("-->").map_or("", |(_, rest)| rest));
+        let words = paragraph.split('`').enumerate().map(|(place, part)| if place % 2 == 0 { part } else { "code" });
+        let words = words.collect::<String>();
+        let mut parts = words.split("](");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
+    };
+    let ends = |word: &str| word.trim_end_matches([')', '"', '*', '_', ']']).ends_with(['.', '!', '?']);
+    paragraphs
+        .into_iter()
+        .map(plain)
+        .flat_map(|text| {
+            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            words.split_inclusive(|word| ends(word)).map(|words| words.join(" ")).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[test]
+fn no_sentence_is_too_long() -> Result<(), Failure> {
+    let mut long = Vec::new();
+    // Reports are made by a program, a paragraph for each table; pages of crates are for programmers.
+    let (results, crates) = (root().join("docs/results"), root().join("crates"));
+    let is_written = |page: &&PathBuf| page.parent() == Some(&*results) || !page.starts_with(&results);
+    for page in sources()?.iter().filter(is_written).filter(|page| !page.starts_with(&crates)) {
+        for sentence in sentences(&prose(page)?) {
+            if sentence.split_whitespace().count() > MOST_WORDS {
+                long.push(format!("{}: {sentence}", page.display()));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+    let text = "## A heading\n1. One `a. b` two. Three\nfour!\n| a | b |\n- [Five](x.md) six";
+    assert_eq!(sentences(text).join("/"), "One code two./Three four!/[Five six");
     Ok(())
 }
