@@ -32,12 +32,34 @@ pub(crate) fn is_named(column: &str, name: &str, is_vector: bool) -> bool {
     }
 }
 
+/// Characters that tables are commonly delimited by.
+const DELIMITERS: [char; 8] = [',', ';', '\t', '|', '^', '~', ':', ' '];
+
+/// Asks for the delimiter of a table whose header was read as one field, where it holds characters that commonly
+/// delimit tables: it ends a message about a column that is missing. Empty for other headers.
+pub fn delimiter_question(columns: &[String]) -> String {
+    let likely = likely_delimiter(columns);
+    likely.map_or_else(String::new, |letter| {
+        let letter = letter.escape_default();
+        format!("; it is one field: are its parts delimited by `{letter}` (the option `delimiter`)?")
+    })
+}
+
+/// The commonest of such characters.
+fn likely_delimiter(columns: &[String]) -> Option<char> {
+    let [field] = columns else { return None };
+    let count = |letter: &char| field.matches(*letter).count();
+    // Of several that are as common, the first.
+    DELIMITERS.into_iter().rev().filter(|letter| count(letter) > 0).max_by_key(count)
+}
+
 /// Finds one column; `file` is for the message.
 pub(crate) fn find(columns: &[String], name: &str, file: &Path) -> Result<usize, TableError> {
     columns.iter().position(|column| column == name).ok_or_else(|| TableError::MissingColumn {
         path: file.into(),
         line: 1,
         column: name.into(),
+        cause: delimiter_question(columns),
     })
 }
 
@@ -65,6 +87,19 @@ pub(crate) fn find_vector(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_of_one_field_has_another_delimiter() {
+        let likely =
+            |header: &[&str]| likely_delimiter(&header.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!((likely(&["age^job^ill"]), likely(&["first name;last name;ill"])), (Some('^'), Some(';')));
+        assert_eq!((likely(&["a,b;c"]), likely(&["age"]), likely(&["a;b", "c"])), (Some(','), None, None));
+        let columns = ["age\tjob".to_owned()];
+        insta::assert_snapshot!(
+            find(&columns, "job", Path::new("t.csv")).unwrap_err(),
+            @r"t.csv:1: column `job` is missing from the header; it is one field: are its parts delimited by `\t` (the option `delimiter`)?"
+        );
+    }
 
     #[test]
     fn numbers_order_the_columns_of_a_vector() {

@@ -36,7 +36,7 @@ pub enum TableError {
         reason: String,
     },
     /// A header lacks a column of the schema.
-    #[error("{}:{line}: column `{column}` is missing from the header", path.display())]
+    #[error("{}:{line}: column `{column}` is missing from the header{cause}", path.display())]
     MissingColumn {
         /// The file.
         path: PathBuf,
@@ -44,6 +44,8 @@ pub enum TableError {
         line: usize,
         /// The absent column.
         column: String,
+        /// A likely cause, behind a semicolon; empty where none is known.
+        cause: String,
     },
     /// A row has too few or too many fields.
     #[error("{}:{line}: {found} fields, expected {expected}", path.display())]

@@ -272,16 +272,21 @@ fn conversion(ending: &str, path: &Path) -> Option<String> {
     let to = path.with_extension("parquet");
     let to = to.display();
     let duckdb = |source: String| format!("duckdb -c \"COPY (FROM {source}) TO '{to}'\"");
+    let pandas = |reader: &str| {
+        format!("python3 -c \"import pandas; pandas.{reader}('{from}').to_parquet('{to}', index=False)\"")
+    };
     Some(match ending {
         "json" | "jsonl" | "ndjson" => duckdb(format!("read_json_auto('{from}')")),
         "xlsx" => duckdb(format!("read_xlsx('{from}')")),
         "db" | "sqlite" | "sqlite3" => duckdb(format!("sqlite_scan('{from}', 'TABLE')")),
-        "arrow" | "feather" | "ipc" => {
-            format!("python3 -c \"import pandas; pandas.read_feather('{from}').to_parquet('{to}', index=False)\"")
-        }
-        "xls" | "ods" => {
-            format!("python3 -c \"import pandas; pandas.read_excel('{from}').to_parquet('{to}', index=False)\"")
-        }
+        "arrow" | "feather" | "ipc" => pandas("read_feather"),
+        "xls" | "ods" => pandas("read_excel"),
+        "orc" => pandas("read_orc"),
+        "dta" => pandas("read_stata"),
+        "sav" => pandas("read_spss"),
+        "sas7bdat" | "xpt" => pandas("read_sas"),
+        "bz2" => format!("bunzip2 -k '{from}'"),
+        "xz" => format!("unxz -k '{from}'"),
         _ => return None,
     })
 }
@@ -335,6 +340,8 @@ mod tests {
             ("t.jsonl", "duckdb -c \"COPY (FROM read_json_auto('t.jsonl')) TO 't.parquet'\""),
             ("t.sqlite", "duckdb -c \"COPY (FROM sqlite_scan('t.sqlite', 'TABLE')) TO 't.parquet'\""),
             ("t.arrow", "pandas.read_feather('t.arrow').to_parquet('t.parquet', index=False)"),
+            ("t.sav", "pandas.read_spss('t.sav').to_parquet('t.parquet', index=False)"),
+            ("t.csv.xz", "unxz -k 't.csv.xz'"),
         ] {
             let message = format(name).unwrap_err().to_string();
             assert!(message.contains(command), "{message}");

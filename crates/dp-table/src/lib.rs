@@ -57,6 +57,7 @@ mod value_list;
 mod vector;
 
 pub use blocks::{BlockKind, FeatureBlock};
+pub use column_names::delimiter_question;
 pub use counts::{ColumnCounts, TableCounts, thousands};
 pub use date_format::{DateFormat, DatePart};
 pub use encoded::{EncodedFile, EncodedTable};

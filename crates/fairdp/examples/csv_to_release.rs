@@ -1,4 +1,4 @@
-//! From a CSV file to a release that may leave the house, and its answers.
+//! From a CSV file to a release that may be published, and its answers.
 
 use std::fs;
 use std::ops::ControlFlow;

@@ -410,13 +410,20 @@ impl FairdpError {
     }
 }
 
+/// Mistakes that a message names: a table in the place of a configuration has one in every line.
+const MOST_MISTAKES: usize = 100;
+
 /// One line each, such as editors follow.
 fn mistakes_of(path: &Path, mistakes: &[Mistake]) -> String {
     let path = path.to_string_lossy();
     let line = |Mistake { line, column, message, .. }: &Mistake| {
         format!("{}:{line}:{column}: {}", printable(&path), printable(message))
     };
-    mistakes.iter().map(line).collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<String> = mistakes.iter().take(MOST_MISTAKES).map(line).collect();
+    if let Some(more) = mistakes.len().checked_sub(MOST_MISTAKES).filter(|more| *more > 0) {
+        lines.push(format!("and {more} more"));
+    }
+    lines.join("\n")
 }
 
 /// One line each, whatever is in them.

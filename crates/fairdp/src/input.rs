@@ -2,6 +2,7 @@
 //! memory, is refused.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::error::{FairdpError, Result};
@@ -19,6 +20,12 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
         return Err(FairdpError::file(path, format!("has {} bytes: expected at most {MOST_BYTES}", found.len())));
     }
     fs::read(path).map_err(FairdpError::io("read", path))
+}
+
+/// That a file is not there, in the words of the system.
+pub(crate) fn missing(path: &Path) -> FairdpError {
+    let reason = fs::metadata(path).err();
+    FairdpError::io("read", path)(reason.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
 /// The content of a file as UTF-8 text.

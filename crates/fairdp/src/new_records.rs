@@ -6,10 +6,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon};
 use dp_linear::GaussianBudget;
-use dp_table::TableFiles;
+use dp_table::{ReadProgress, TableFiles};
 
 use crate::account::Account;
 use crate::config::read::{encoding, with_vectors};
@@ -64,6 +65,8 @@ pub struct NewTableOptions {
     pub encoding: Option<String>,
     /// Columns of vectors in files of their own, by name: a file for each of the table's.
     pub vectors: BTreeMap<String, Vec<String>>,
+    /// Where the reading says how far it is, and is told to end.
+    pub reading: Option<Arc<ReadProgress>>,
 }
 
 impl NewTableOptions {
@@ -73,7 +76,11 @@ impl NewTableOptions {
         if let Some(label) = &self.encoding {
             files = files.with_encoding(encoding(label)?);
         }
-        Ok(with_vectors(files, &self.vectors)?)
+        let files = with_vectors(files, &self.vectors)?;
+        Ok(match &self.reading {
+            Some(progress) => files.watched(Arc::clone(progress)),
+            None => files,
+        })
     }
 }
 

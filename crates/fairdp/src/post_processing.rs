@@ -76,7 +76,7 @@ pub fn write_with_fairness(folder: &Path, aim: &Aim, out: &Path) -> Result<Fairn
     let (release, _) = files_of(folder)?;
     let (files, statement) = derived(&release, aim)?;
     if out.exists() {
-        return Err(FairdpError::folder(out, "exists", "a new one"));
+        return Err(FairdpError::folder(out, "exists", "give a new one"));
     }
     output::private_folder(&out.join(PRIVATE))?;
     let account = Account::of(statement.events.iter().cloned())?;

@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::{fs, iter};
 
-use dp_table::{BadRows, ReadProgress, StoredAs, TableCounts, TableFiles};
+use dp_table::{BadRows, StoredAs, TableCounts, TableFiles};
 use serde::Serialize;
 
 use crate::config::nearest::question;
@@ -49,8 +48,6 @@ pub struct PredictOptions {
     pub reasons: usize,
     /// How the table is read.
     pub table: NewTableOptions,
-    /// Where the reading says how far it is, and is told to end.
-    pub reading: Option<Arc<ReadProgress>>,
 }
 
 /// Writes one line per row of a table, in its order, for this user alone, in the format of the
@@ -112,10 +109,7 @@ fn predict_by(
 ) -> Result<Predicted> {
     let model = model_of_statement(&release_of(folder)?)?;
     check_reasons(&model, options.reasons)?;
-    let mut files = options.table.files(tables, &model)?;
-    if let Some(progress) = &options.reading {
-        files = files.watched(Arc::clone(progress));
-    }
+    let files = options.table.files(tables, &model)?;
     let mut predictor = Predictor::new(&model, &files)?;
     let kept = kept_columns(&predictor, &files, &options.keep)?;
     let columns = columns(&model, &predictor, &kept, options)?;

@@ -124,6 +124,11 @@ impl<'a> TableStreams<'a> {
 
 const STEM: &str = "input-";
 
+/// Whether a file of a private folder has this name because it was kept of a stream.
+pub(crate) fn is_kept(name: &str) -> bool {
+    name.starts_with(STEM)
+}
+
 fn endings() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(_, ending)| *ending).chain([PLAIN])
 }

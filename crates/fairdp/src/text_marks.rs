@@ -4,6 +4,7 @@ use dp_table::{Csv, TableFiles, TableFormat};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FairdpError, Result};
+use crate::printable::printable;
 
 /// What stands between and around the fields of text files, where it is not found by ending and first line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,5 +85,9 @@ impl TextMarks {
 
 fn byte(key: &'static str, letter: char) -> Result<u8, WrongMark> {
     let byte = u8::try_from(letter).ok().filter(|byte| byte.is_ascii() && !b"\r\n".contains(byte));
-    byte.ok_or_else(|| WrongMark { key, value: letter.escape_default().to_string(), expected: "an ASCII character" })
+    byte.ok_or_else(|| WrongMark {
+        key,
+        value: printable(&letter.to_string()).into_owned(),
+        expected: "an ASCII character",
+    })
 }

@@ -1,15 +1,17 @@
 //! Runs without a release: what is known of them.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{FairdpError, Result};
 use crate::fit::{LOCK, LOG};
 use crate::input;
-use crate::release::{PRIVATE, RELEASE};
+use crate::model::PIPELINE;
+use crate::release::{PRIVATE, RELEASE, STATEMENT};
 
 /// The release in a run's folder, or the folder itself; a run that has none yet is refused, with how far it
-/// is.
+/// is, and so is what is neither.
 pub(crate) fn release_of(folder: &Path) -> Result<PathBuf> {
     let whole = folder.join(RELEASE);
     if whole.is_dir() {
@@ -17,7 +19,7 @@ pub(crate) fn release_of(folder: &Path) -> Result<PathBuf> {
     }
     let private = folder.join(PRIVATE);
     if !private.is_dir() {
-        return Ok(folder.to_path_buf());
+        return bare_release(folder);
     }
     let state = if is_locked(&private.join(LOCK)) {
         format!("is being fitted{}", place(&private).map_or_else(String::new, |place| format!(", {place}")))
@@ -25,6 +27,20 @@ pub(crate) fn release_of(folder: &Path) -> Result<PathBuf> {
         ended(&private)
     };
     Err(FairdpError::Unfinished { folder: folder.into(), state })
+}
+
+/// A folder that is a release, or what is left of one.
+fn bare_release(folder: &Path) -> Result<PathBuf> {
+    fs::metadata(folder).map_err(FairdpError::io("read", folder))?;
+    // What cannot be looked at may be there: reading it says why it cannot be read.
+    let is_absent = |name: &&str| {
+        let kind = fs::metadata(folder.join(name)).map_err(|error| error.kind());
+        matches!(kind, Err(ErrorKind::NotFound | ErrorKind::NotADirectory))
+    };
+    if [STATEMENT, PIPELINE].iter().all(is_absent) {
+        return Err(FairdpError::file(folder, "is no run and no release: it has no statement.json"));
+    }
+    Ok(folder.to_path_buf())
 }
 
 /// How a run ended that nobody fits any more.

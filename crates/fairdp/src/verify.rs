@@ -1,6 +1,7 @@
 //! Checks of a release against its statement.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,8 +83,12 @@ fn check(folder: &Path, key: Option<&PublicKey>) -> Result<Verified> {
     let signature = findings.note(signature::compare(&release, &text, key));
     let mut files = digests(&release, &mut findings);
     files.remove(SIGNATURE);
-    if let Some(path) = ledger.clone() {
-        check_ledger(&path, &files, statement.as_ref(), &mut findings);
+    if let Some(path) = &ledger {
+        let unread = findings.unread.len();
+        check_ledger(path, &files, statement.as_ref(), &mut findings);
+        if let Some(reason) = findings.unread.get_mut(unread) {
+            let _ = write!(reason, "; the release alone: fairdp verify {}", release.display());
+        }
     }
     files.remove(STATEMENT);
     let Some(statement) = statement else { return Err(findings.error()) };
@@ -276,10 +281,9 @@ fn check_ledger(path: &Path, files: &Digests, statement: Option<&ReleaseStatemen
         findings.problem(path, error);
     }
     for (name, digest) in &ledger.release {
-        match files.get(name) {
-            Some(None) => {}
-            Some(Some(found)) if found == digest => {}
-            _ => findings.problem(path, format!("names another `{name}` than the one in the release")),
+        // What is missing is said of the statement's files.
+        if matches!(files.get(name), Some(Some(found)) if found != digest) {
+            findings.problem(path, format!("names another `{name}` than the one in the release"));
         }
     }
     for name in with_digest(files).filter(|name| !ledger.release.contains_key(*name)) {

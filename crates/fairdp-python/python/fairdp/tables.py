@@ -41,7 +41,7 @@ class Exported(NamedTuple):
 
 
 class Release:
-    """A model with its statement, as it may leave the house.
+    """A model with its statement, as it may be published.
 
     Attributes
     ----------

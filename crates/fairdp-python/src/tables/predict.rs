@@ -27,7 +27,7 @@ pub(super) fn predict(
     vectors: BTreeMap<String, Vec<String>>,
 ) -> PyResult<String> {
     let read_as = NewTableOptions { encoding, vectors, ..NewTableOptions::default() };
-    let options = PredictOptions { is_strict: strict, keep, reasons: explain, table: read_as, reading: None };
+    let options = PredictOptions { is_strict: strict, keep, reasons: explain, table: read_as };
     let predicted = py.detach(|| fairdp::predict(&folder, &table, &out, &options)).map_err(errors::fairdp_error)?;
     serde_json::to_string(&predicted).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

@@ -2,14 +2,13 @@
 
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use fairdp::{AuditFault, AuditOptions};
 
-use super::{Failure, SaidArgs, Shown};
+use super::{Failure, SaidArgs, Shown, answer};
 
 #[derive(Args)]
 #[command(
@@ -66,11 +65,9 @@ impl AuditArgs {
             release: self.release,
         };
         let shown = Shown::new(said.of(self.quiet));
-        shown.stage("attacking a run");
-        let report = fairdp::audit(&self.config, &options, &mut |_| ControlFlow::Continue(()))?;
+        let report = shown.ended(fairdp::audit(&self.config, &options, &mut |progress| shown.note(progress)))?;
         if self.json {
-            let text = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
-            writeln!(out, "{text}")?;
+            answer::document(out, &report)?;
         } else {
             out.write_all(report.markdown().as_bytes())?;
         }

@@ -30,7 +30,7 @@ impl Failure {
         if names.is_empty() { Self::Library(error) } else { Self::OfInputs(Box::new((error, names))) }
     }
 
-    fn of_library(&self) -> Option<&FairdpError> {
+    pub(super) fn of_library(&self) -> Option<&FairdpError> {
         match self {
             Self::Library(error) => Some(error),
             Self::OfInputs(inputs) => Some(&inputs.0),
@@ -107,6 +107,14 @@ impl Failure {
         }
         let _ = answer::line(&mut io::stdout(), answer);
     }
+}
+
+/// Prints that a command line is wrong on standard output, for a program.
+pub(super) fn print_usage_json(message: &str) {
+    let exit = Exit::Usage;
+    let error = message.trim().strip_prefix("error: ").unwrap_or(message);
+    let answer = serde_json::json!({ "error": error, "code": exit.code(), "meaning": exit.meaning(), "where": null });
+    let _ = answer::line(&mut io::stdout(), answer);
 }
 
 impl From<FairdpError> for Failure {

@@ -1,6 +1,6 @@
 //! What a shell and `man` know of the program, from the definition of its command line.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -11,8 +11,11 @@ use super::failure::Failure;
 
 const NAME: &str = "fairdp";
 
-pub(super) fn completions<C: CommandFactory>(shell: Shell, out: &mut impl Write) {
-    clap_complete::generate(shell, &mut C::command(), NAME, out);
+pub(super) fn completions<C: CommandFactory>(shell: Shell, out: &mut impl Write) -> io::Result<()> {
+    // What it cannot write ends the program.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut C::command(), NAME, &mut script);
+    out.write_all(&script)
 }
 
 /// Writes `fairdp.1` and a page for each command.

@@ -30,7 +30,7 @@ use self::failure::Failure;
 use self::progress::Said;
 use self::shown::Shown;
 use self::stream::Inputs;
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 use dp_table::Example;
@@ -161,8 +161,8 @@ enum Command {
     Fairness {
         /// The folder of a run, or its release.
         folder: PathBuf,
-        /// none, worst-group, equalized-odds, equal-opportunity or demographic-parity.
-        #[arg(long)]
+        /// The notion.
+        #[arg(long, value_parser = PossibleValuesParser::new(Mode::ALL.map(Mode::name)))]
         mode: String,
         /// The most that accuracy, accuracy as the decision weighs classes, and balanced accuracy may each fall by.
         #[arg(long, default_value_t = 0.02)]
@@ -311,7 +311,7 @@ struct InitArgs {
     /// Trains on what is read from the records here; the statement then says what is not covered.
     #[arg(long)]
     accept_uncovered: bool,
-    /// The file to write, which must not be there yet; standard output unless given.
+    /// The file to write, which must not be there yet; standard output unless given, and for -.
     #[arg(long)]
     out: Option<PathBuf>,
     /// Writes the JSON Schema of configurations to this file too, and the line by which editors find it.
@@ -387,8 +387,13 @@ pub(crate) fn run() -> ExitCode {
     // What is printed of a command line that is wrong obeys it, too.
     let asked = std::env::args().skip_while(|word| !word.starts_with("--color")).take(2).collect::<Vec<_>>().join("=");
     let color = asked.split('=').nth(1).and_then(|when| when.parse().ok()).unwrap_or(ColorChoice::Auto);
-    let matches = Cli::command().color(color).get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = Cli::command().color(color).try_get_matches();
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|error| {
+        if error.use_stderr() && std::env::args().any(|word| word == "--json") {
+            failure::print_usage_json(&error.render().to_string());
+        }
+        error.exit()
+    });
     let is_json = cli.command.is_json();
     out_of_memory::answer_as(is_json);
     let opened = cli.said.log.as_deref().map_or(Ok(()), log::open);
@@ -437,20 +442,21 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
         Command::Fit(args) => shared_fit(args, said, &mut out)?,
         Command::Audit(args) => args.answer(said, &mut out)?,
         Command::Predict { folder, table, out: file, keep, explain, strict, text, json, quiet } => {
-            let shown = Shown::new(said.of(quiet));
-            shown.stage(&format!("reading {}", table.join(", ")));
-            let reading = Some(shown.reading());
-            let options = PredictOptions { is_strict: strict, keep, reasons: explain, table: text.options(), reading };
+            let shown = Shown::reading_of(said.of(quiet), &table);
+            let table_options = text.options(shown.reading());
+            let options = PredictOptions { is_strict: strict, keep, reasons: explain, table: table_options };
             let inputs = Inputs::new(table)?;
             if stream::is_output(&file) {
                 let mut output = stream::output(&file)?;
-                let predicted = inputs.named(fairdp::predict_to(&folder, &inputs.tables, &mut output, &options));
+                let predicted = fairdp::predict_to(&folder, &inputs.tables, &mut output, &options);
+                let predicted = shown.ended(inputs.with_output(&file).named(predicted))?;
                 drop(shown);
-                summary::predicted(&mut io::stderr(), &predicted?, &file, json)?;
+                summary::predicted(&mut io::stderr(), &predicted, &file, json)?;
             } else {
                 let predicted = inputs.named(fairdp::predict(&folder, &inputs.tables, &file, &options));
+                let predicted = shown.ended(predicted)?;
                 drop(shown);
-                summary::predicted(&mut out, &predicted?, &file, json)?;
+                summary::predicted(&mut out, &predicted, &file, json)?;
             }
         }
         Command::Report { folder, json } => {
@@ -470,8 +476,8 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
             };
             summary::verified(&mut out, &verified, json)?;
         }
-        Command::Evaluate(args) => exit = args.answer(&mut out)?,
-        Command::Drift(args) => exit = args.answer(&mut out)?,
+        Command::Evaluate(args) => exit = args.answer(said, &mut out)?,
+        Command::Drift(args) => exit = args.answer(said, &mut out)?,
         Command::Keygen { out: name } => {
             let [secret, public] = fairdp::generate_key(&name)?;
             writeln!(out, "signs: {} (without a password: keep it as one)", secret.display())?;
@@ -486,7 +492,7 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
                 &place,
             )?;
             summary::rates(&mut out, &fairness)?;
-            writeln!(out, "release: {} (may leave the house), at no further epsilon", place.join("release").display())?;
+            writeln!(out, "release: {} (may be published), at no further epsilon", place.join("release").display())?;
         }
         Command::Export { form, folder } => {
             let exported = match form {
@@ -503,7 +509,7 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
         Command::Account(args) => args.answer(&mut out)?,
         Command::Ledger(command) => command.answer(&mut out)?,
         Command::Schema => answer::schema(&mut out)?,
-        Command::Completions { shell } => manual::completions::<Cli>(shell, &mut out),
+        Command::Completions { shell } => manual::completions::<Cli>(shell, &mut out)?,
         Command::Man { folder } => manual::pages::<Cli>(&folder)?,
         Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
     }
@@ -511,7 +517,8 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn init(args: InitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Failure> {
+fn init(mut args: InitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Failure> {
+    args.out = args.out.filter(|file| !stream::is_stdout(file));
     let vectors = by_column(args.vectors);
     let from = |files: &[String]| new_config::named(files, args.out.as_deref());
     let vectors_named = vectors.iter().map(|(column, files)| Ok((column.clone(), from(files)?)));
@@ -538,17 +545,17 @@ fn init(args: InitArgs, said: &SaidArgs, out: &mut impl Write) -> Result<(), Fai
         named: Some(named),
         reading: None,
     };
-    let shown = Shown::new(said.of(args.quiet));
-    shown.stage(&format!("reading {}", args.table.join(", ")));
+    let shown = Shown::reading_of(said.of(args.quiet), &args.table);
     let options = InitOptions { reading: Some(shown.reading()), ..options };
     let inputs = Inputs::new(args.table)?;
     let header = args.schema.as_deref().map(|schema| new_config::schema(schema, args.out.as_deref()));
     let header = header.transpose()?.unwrap_or_default();
     let text = || fairdp::init(&inputs.tables, &options).map(|text| header + &text);
     let text = match &args.out {
-        Some(file) => inputs.named(new_config::write(file, text))?,
-        None => inputs.named(text())?,
+        Some(file) => inputs.named(new_config::write(file, text)),
+        None => inputs.named(text()),
     };
+    let text = shown.ended(text)?;
     drop(shown);
     match args.out {
         file if args.json => answer::document(out, new_config::answer(&text, file.as_deref()))?,

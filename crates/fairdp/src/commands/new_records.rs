@@ -10,7 +10,7 @@ use fairdp::{
 };
 
 use super::stream::Inputs;
-use super::{Failure, answer, summary};
+use super::{Failure, SaidArgs, Shown, answer, summary};
 
 /// Changes that are printed beside the alarms.
 const MOST_LINES: usize = 12;
@@ -28,6 +28,9 @@ pub(super) struct TableArgs {
     /// Machine-readable output.
     #[arg(long)]
     pub(super) json: bool,
+    /// No progress.
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// The ε of the new records.
@@ -93,12 +96,15 @@ impl PaymentArgs {
 }
 
 impl EvaluateArgs {
-    pub(super) fn answer(self, out: &mut impl Write) -> Result<Exit, Failure> {
-        let TableArgs { folder, table, text, json } = self.table;
+    pub(super) fn answer(self, said: &SaidArgs, out: &mut impl Write) -> Result<Exit, Failure> {
+        let TableArgs { folder, table, text, json, quiet } = self.table;
+        let shown = Shown::reading_of(said.of(quiet), &table);
         let inputs = Inputs::new(table)?;
-        let options = text.options();
+        let options = text.options(shown.reading());
         let payment = self.payment.options(self.out, self.epsilon);
-        let evaluated = inputs.named(fairdp::evaluate(&folder, &inputs.tables, &options, &payment))?;
+        let evaluated = inputs.named(fairdp::evaluate(&folder, &inputs.tables, &options, &payment));
+        let evaluated = shown.ended(evaluated)?;
+        drop(shown);
         let Evaluated { statement, fairness, comparison, .. } = &evaluated;
         let exit = if comparison.alarms().next().is_some() { Exit::Alarm } else { Exit::Done };
         if json {
@@ -119,7 +125,7 @@ impl EvaluateArgs {
         )?;
         summary::rates(out, fairness)?;
         changes(out, comparison)?;
-        writeln!(out, "release: {} (may leave the house)", payment.out.join("release").display())?;
+        writeln!(out, "release: {} (may be published)", payment.out.join("release").display())?;
         Ok(exit)
     }
 }
@@ -148,29 +154,31 @@ fn changes(out: &mut impl Write, comparison: &Comparison) -> io::Result<()> {
 }
 
 impl DriftArgs {
-    pub(super) fn answer(self, out: &mut impl Write) -> Result<Exit, Failure> {
-        let TableArgs { folder, table, text, json } = self.table;
+    pub(super) fn answer(self, said: &SaidArgs, out: &mut impl Write) -> Result<Exit, Failure> {
+        let TableArgs { folder, table, text, json, quiet } = self.table;
+        let shown = Shown::reading_of(said.of(quiet), &table);
         let inputs = Inputs::new(table)?;
         let payment = match (self.epsilon, self.out) {
             (Some(epsilon), Some(place)) => Some(self.payment.options(place, epsilon)),
             _ => None,
         };
-        let options = DriftOptions { table: text.options(), tolerance: self.tolerance, payment };
-        let drift = inputs.named(fairdp::drift(&folder, &inputs.tables, &options))?;
+        let options = DriftOptions { table: text.options(shown.reading()), tolerance: self.tolerance, payment };
+        let drift = shown.ended(inputs.named(fairdp::drift(&folder, &inputs.tables, &options)))?;
+        drop(shown);
         let exit = if drift.alarms.is_empty() { Exit::Done } else { Exit::Alarm };
         if json {
             answer::document(out, &drift)?;
             return Ok(exit);
         }
-        said(out, &drift)?;
+        lines(out, &drift)?;
         if let Some(payment) = &options.payment {
-            writeln!(out, "release: {} (may leave the house)", payment.out.join("release").display())?;
+            writeln!(out, "release: {} (may be published)", payment.out.join("release").display())?;
         }
         Ok(exit)
     }
 }
 
-fn said(out: &mut impl Write, drift: &Drift) -> io::Result<()> {
+fn lines(out: &mut impl Write, drift: &Drift) -> io::Result<()> {
     writeln!(out, "{}", drift.privacy)?;
     writeln!(out, "{:.0} rows; {} alarms", drift.rows, drift.alarms.len())?;
     for alarm in &drift.alarms {

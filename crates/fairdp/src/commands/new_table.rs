@@ -1,7 +1,9 @@
 //! How a new table is read.
 
+use std::sync::Arc;
+
 use clap::Args;
-use fairdp::NewTableOptions;
+use fairdp::{NewTableOptions, ReadProgress};
 
 use super::{by_column, character, column_and_file};
 
@@ -23,8 +25,8 @@ pub(super) struct NewTableArgs {
 }
 
 impl NewTableArgs {
-    pub(super) fn options(self) -> NewTableOptions {
+    pub(super) fn options(self, reading: Arc<ReadProgress>) -> NewTableOptions {
         let Self { delimiter, quote, encoding, vectors } = self;
-        NewTableOptions { delimiter, quote, encoding, vectors: by_column(vectors) }
+        NewTableOptions { delimiter, quote, encoding, vectors: by_column(vectors), reading: Some(reading) }
     }
 }

@@ -11,6 +11,9 @@ use super::failure::Failure;
 
 const STDOUT: &str = "/dev/stdout";
 
+/// What messages of the library call a stream that is written to.
+const OUTPUT: &str = "the output";
+
 /// The files of a table, in which streams are replaced by files of this user with what they held. These
 /// are removed when it is dropped.
 pub(super) struct Inputs {
@@ -51,6 +54,13 @@ impl Inputs {
         Ok(Self { tables, names, _folder: Some(folder) })
     }
 
+    /// The same, and messages name the stream that is written to.
+    pub(super) fn with_output(mut self, output: &Path) -> Self {
+        let name = if output == Path::new("-") { "standard output".into() } else { output.to_string_lossy() };
+        self.names.push((OUTPUT.to_owned(), name.into_owned()));
+        self
+    }
+
     /// The result, whose failure names the streams and not the files in their place.
     pub(super) fn named<T>(&self, result: Result<T, FairdpError>) -> Result<T, Failure> {
         result.map_err(|error| Failure::of_inputs(error, self.names.clone()))
@@ -65,12 +75,16 @@ pub(super) fn append(path: &Path) -> Result<File, FairdpError> {
 
 /// Whether an output is no file: `-`, a pipe or a device.
 pub(super) fn is_output(path: &Path) -> bool {
-    path == Path::new(STDOUT) || is_stream(path)
+    is_stdout(path) || is_stream(path)
+}
+
+pub(super) fn is_stdout(path: &Path) -> bool {
+    ["-", STDOUT].iter().any(|name| path == Path::new(name))
 }
 
 /// The output of such a name.
 pub(super) fn output(path: &Path) -> Result<Box<dyn Write + Send>, FairdpError> {
-    if ["-", STDOUT].iter().any(|name| path == Path::new(name)) {
+    if is_stdout(path) {
         return Ok(Box::new(BufWriter::new(io::stdout())));
     }
     let opened = OpenOptions::new().write(true).open(path);

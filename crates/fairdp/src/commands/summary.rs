@@ -222,8 +222,8 @@ pub(super) fn fitted(out: &mut impl Write, fitted: &Fitted, folder: &Path, json:
     }
     privacy(out, statement)?;
     rates(out, &fitted.fairness)?;
-    writeln!(out, "release: {} (may leave the house)", folder.join("release").display())?;
-    writeln!(out, "private: {} (may not)", folder.join("private").display())?;
+    writeln!(out, "release: {} (may be published)", folder.join("release").display())?;
+    writeln!(out, "private: {} (stays with the table)", folder.join("private").display())?;
     writeln!(out, "check:   fairdp verify {}", quoted(&folder.to_string_lossy()))
 }
 
@@ -234,7 +234,7 @@ pub(super) fn finished(out: &mut impl Write, verified: &Verified, folder: &Path,
     }
     writeln!(out, "the run had ended with this configuration and seed: nothing was left to do")?;
     privacy(out, &verified.statement)?;
-    writeln!(out, "release: {} (may leave the house)", folder.join("release").display())
+    writeln!(out, "release: {} (may be published)", folder.join("release").display())
 }
 
 fn privacy(out: &mut impl Write, statement: &ReleaseStatement) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dp_table::TableFiles;
+use dp_table::{TableFiles, delimiter_question};
 
 use super::columns::ColumnKind;
 use super::entry_error::EntryError;
@@ -64,6 +64,11 @@ impl Config {
         let unnamed: Vec<&str> =
             columns.iter().map(String::as_str).filter(|column| !names.iter().any(|name| name.is(column))).collect();
         let table = table.display();
+        let cause = delimiter_question(columns);
+        if unnamed.len() == columns.len() && !cause.is_empty() {
+            let message = format!("`{table}` has no column that is named here in its header{cause}");
+            return vec![EntryError::new("table", message)];
+        }
         let (mut found, mut meant) = (Vec::new(), Vec::new());
         for Named { key, what, name, .. } in names.iter().filter(|name| !columns.iter().any(|column| name.is(column))) {
             let near = did_you_mean(name, unnamed.iter().copied());

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::Checkpoints;
+use super::journal::LOG;
 use crate::error::{FairdpError, Result};
 use crate::output::{self, Lock};
 use crate::release::{LEDGER, PRIVATE, RELEASE};
@@ -27,6 +28,9 @@ impl RunFolder {
         check(out, resume)?;
         output::private_folder(&private)?;
         let lock = hold(out, &private)?;
+        if !resume && is_unspent(out)? {
+            streams::forget(&private)?;
+        }
         // The process that had the lock may have ended since.
         if out.join(RELEASE).exists() || (!resume && !Checkpoints::is_unspent(&private)) {
             return Err(not_empty(out));
@@ -83,8 +87,26 @@ pub(super) fn check(out: &Path, resume: bool) -> Result<()> {
         let advice = "there is nothing to continue; without --resume a run begins";
         return Err(FairdpError::folder(out, problem, advice));
     }
-    let is_taken = out.exists() && fs::read_dir(out).map_err(FairdpError::io("read", out))?.next().is_some();
-    if is_taken && !resume { Err(not_empty(out)) } else { Ok(()) }
+    if resume || !out.exists() || names(out)?.is_empty() || is_unspent(out)? { Ok(()) } else { Err(not_empty(out)) }
+}
+
+/// Whether all that is in a folder was left by a fit that drew no noise, so that another one can begin: its log,
+/// its lock, and what it kept of streams.
+fn is_unspent(out: &Path) -> Result<bool> {
+    let is_left = |name: &String| [LOCK, LOG].contains(&&**name) || streams::is_kept(name);
+    Ok(names(out)? == [PRIVATE] && names(&out.join(PRIVATE))?.iter().all(is_left))
+}
+
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).map_err(FairdpError::io("read", folder))?;
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| entry.map(name).map_err(FairdpError::io("read", folder))).collect()
+}
+
+/// Whether a run's folder has the key of its noise: its run can be continued, and whoever has the key can take the
+/// noise off what is released.
+pub fn holds_key(out: &Path) -> bool {
+    !Checkpoints::is_unspent(&out.join(PRIVATE))
 }
 
 fn hold(out: &Path, private: &Path) -> Result<Lock> {

@@ -42,6 +42,7 @@ pub use self::features::PlannedFeatures;
 use self::features::planned_features;
 pub use self::finished::finished;
 pub(crate) use self::folder::LOCK;
+pub use self::folder::holds_key;
 pub(crate) use self::journal::LOG;
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};

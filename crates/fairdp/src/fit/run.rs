@@ -75,8 +75,9 @@ pub(super) fn fit(
         }
         Err(error) => {
             journal.ended(&error);
-            // A run whose noise was drawn can be continued: another one would be charged again.
-            if !options.resume {
+            // A run whose noise was drawn can be continued: another one would be charged again. Who ended it
+            // finds its log.
+            if !options.resume && !matches!(error, FairdpError::Interrupted) {
                 folder.give_up();
             }
             Err(error)

@@ -10,7 +10,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use dp_table::{ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableRow, TextEncoding};
+use dp_table::{
+    ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableRow, TextEncoding,
+    delimiter_question,
+};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
@@ -175,10 +178,11 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     let find = |name: &str, option: &str| {
         guess.columns.iter().find(|column| column.name == name).ok_or_else(|| {
             let known: Vec<&str> = guess.columns.iter().map(|column| column.name.as_str()).collect();
+            let header: Vec<String> = known.iter().map(|&column| column.to_owned()).collect();
             let cause = if guess.names_like_values().is_empty() {
-                ""
+                delimiter_question(&header)
             } else {
-                "; the first line looks like a record, is the header missing?"
+                "; the first line looks like a record, is the header missing?".to_owned()
             };
             let meant = question(name, known.iter().copied());
             FairdpError::invalid(option, name, format!("a column of the table: {}{cause}{meant}", known.join(", ")))

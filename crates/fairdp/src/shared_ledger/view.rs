@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::file::{LedgerFile, Terms};
 use super::witness::Witness;
 use crate::error::{FairdpError, Result};
+use crate::input;
 
 /// The most fits that are planned.
 const MOST_FITS: usize = 10_000;
@@ -51,12 +52,11 @@ impl LedgerView {
         let ledger = LedgerFile::read(path)?;
         if let Some(witness) = witness {
             if !witness.exists() {
-                return Err(FairdpError::io("read", witness)(std::io::ErrorKind::NotFound.into()));
+                return Err(input::missing(witness));
             }
             Witness::check(witness, ledger.as_ref(), path)?;
         }
-        let missing = || FairdpError::io("read", path)(std::io::ErrorKind::NotFound.into());
-        Ok(Self { path: path.to_path_buf(), ledger: ledger.ok_or_else(missing)? })
+        Ok(Self { path: path.to_path_buf(), ledger: ledger.ok_or_else(|| input::missing(path))? })
     }
 
     /// A ledger that nothing is in yet.

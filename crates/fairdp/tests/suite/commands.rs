@@ -24,6 +24,8 @@ const SCRIPT: &str = r#"
 2 fairdp init table.csv --label outcom
 2 fairdp init table.csv --label outcome --group groop
 1 fairdp init none.csv --label outcome
+0 fairdp init table.csv --label outcome --out - | grep -q '^version = 1'; test ! -e ./-
+0 fairdp init table.csv --label outcome --out /dev/stdout | grep -q '^version = 1'
 0 fairdp init table.csv --label outcome --out new.toml
 2 fairdp init table.csv --label outcome --out new.toml
 3 fairdp fit new.toml --plan
@@ -41,6 +43,8 @@ const SCRIPT: &str = r#"
 3 fairdp fit fairdp.toml --plan --epsilon 0.0001
 1 fairdp fit none.toml --plan
 1 fairdp fit . --plan
+2 test $(fairdp fit table.csv --plan 2>&1 | wc -l) = 101; fairdp fit table.csv --plan
+2 fairdp fit fairdp.toml --out run --epsilon x --json | grep -q '"code":2'; exit ${PIPESTATUS[0]}
 3 fairdp fit fairdp.toml --out run
 3 fairdp fit fairdp.toml --out nothing --resume
 0 fairdp fit fairdp.toml --out run --seed 1 --resume
@@ -63,7 +67,9 @@ const SCRIPT: &str = r#"
 0 fairdp predict run table.csv --out /dev/stdout | head -1
 0 fairdp predict run table.csv --out - 2> /dev/null | (exec <&-; true); test ${PIPESTATUS[0]} = 0
 0 sed 's/,/^/g' table.csv > carets.csv; fairdp predict run carets.csv --delimiter ^ --out - | cmp - p.csv
-1 fairdp predict run carets.csv --out -
+1 fairdp predict run carets.csv --out - 2>&1 | grep -qF 'delimited by `^` (the option `delimiter`)'; exit ${PIPESTATUS[0]}
+2 fairdp init carets.csv --label outcome 2>&1 | grep -qF 'delimited by `^`'; exit ${PIPESTATUS[0]}
+2 sed 's/table.csv/carets.csv/' fairdp.toml > c.toml; fairdp fit c.toml --plan 2>&1 | grep -qF 'delimited by `^`'; exit ${PIPESTATUS[0]}
 2 fairdp predict run carets.csv --delimiter ^^ --out -
 2 fairdp predict run p.parquet --delimiter ^ --out -
 0 tr , '\t' < table.csv | fairdp predict run - --delimiter '\t' --out - | cmp - p.csv
@@ -82,6 +88,12 @@ const SCRIPT: &str = r#"
 1 fairdp predict run table.csv --out none/p.csv
 2 fairdp predict run table.csv --out - --strict
 1 fairdp predict run table.csv --out - > /dev/full
+1 fairdp predict run table.csv --out /dev/full 2>&1 | grep -qF 'write `/dev/full`'; exit ${PIPESTATUS[0]}
+1 fairdp completions bash > /dev/full
+1 fairdp verify table.csv 2>&1 | grep -q 'is no run and no release'; exit ${PIPESTATUS[0]}
+4 cp -r run gone; rm gone/release/card.html; test "$(fairdp verify gone 2>&1)" = 'error: `gone/release/card.html`: is missing' && fairdp verify gone
+4 ln -s /etc/passwd gone/release/card.html; test "$(fairdp verify gone 2>&1 | wc -l)" = 1 && fairdp verify gone
+2 fairdp fairness run --mode worst_group --out f 2>&1 | grep -q "similar value exists: 'worst-group'"; exit ${PIPESTATUS[0]}
 4 cp -r run bad; printf x >> bad/release/card.html; fairdp verify bad
 4 fairdp verify bad --json | grep -q '"code":4'; exit ${PIPESTATUS[0]}
 0 fairdp account --noise-multiplier 1 --sampling-rate 0.01 --steps 100 --json | grep -q '"version":1'
@@ -129,13 +141,16 @@ fn fields_for_programs_change_on_purpose_alone() {
     let here = folder.path();
     done(here, &["fit", "fairdp.toml", "--out", "run", "--ledger", "l.json", "--seed", "1", "-q"]);
     let ledger = ["--cap", "3", "--delta", "1e-6", "--json"];
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 14] = [
         &["init", "table.csv", "--label", "outcome", "--json"],
         &["fit", "fairdp.toml", "--plan", "--json"],
         &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "--resume", "--json"],
         &["predict", "run", "table.csv", "--out", "p.csv", "--json"],
         &["report", "run", "--json"],
         &["verify", "run", "--json"],
+        &["drift", "run", "table.csv", "--json"],
+        &["evaluate", "run", "table.csv", "--epsilon", "1", "--seed", "1", "--out", "new", "--json"],
+        &["audit", "fairdp.toml", "--canaries", "20", "--repeats", "20", "--seed", "1", "--json"],
         &["account", "--noise-multiplier", "1", "--sampling-rate", "0.01", "--steps", "100", "--json"],
         &["methods", "--json"],
         &["ledger", "show", "l.json", "--json"],
@@ -158,6 +173,9 @@ fn fields_for_programs_change_on_purpose_alone() {
     predict: answered, remarks, rows, table, version
     report: fairness, statement, version
     verify: confirmed_in_200_bits, delta, epsilon, epsilon_rdp, files, mark, private, signed, signed_by, verified, version, with_ledger
+    drift: alarms, columns, confidence, notes, privacy, rows, scores, tolerance, version
+    evaluate: alarm, comparison, fairness, statement, version
+    audit: black_box, delta, epsilon, plant, refuted, releases, version, white_box
     account: answers, case, found, version
     methods: methods, version
     ledger show: at_other_deltas, cap, delta, fits, last_seal, ledger, left, left_in_a_new_scope, scopes, spent, unit, version

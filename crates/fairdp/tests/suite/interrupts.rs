@@ -87,6 +87,63 @@ fn a_signal_says_what_is_kept_and_how_to_go_on() {
     assert!(log.lines().all(|line| line.starts_with("20") && line.as_bytes()[19] == b'Z'), "{log}");
 }
 
+/// Nothing is lost but the time: the log is there, and the same command begins anew, with `--resume` and without.
+#[test]
+fn before_the_first_step_the_log_is_kept() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    fs::write(here.join("table.csv"), done(here, &["example", "--rows", "400000"])).unwrap();
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap().replace("delta = 1e-5", "delta = 1e-6");
+    fs::write(here.join("fairdp.toml"), config).unwrap();
+    let fit = ["fit", "fairdp.toml", "--out", "run", "--seed", "1"];
+    for more in [&[][..], &["--resume"], &[]] {
+        let before = log(here).len();
+        let child = started(here, &[&fit[..], more].concat());
+        wait_for(|| log(here)[before..].contains("reading"));
+        send("TERM", &child);
+        let output = child.wait_with_output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{message}");
+        for expected in [
+            "interrupted before the first step (SIGTERM)\n",
+            "kept: run/private has the log; no noise was drawn\n",
+            "go on: fairdp fit fairdp.toml --out run --seed 1 --resume\n",
+        ] {
+            assert!(message.contains(expected), "{expected}: {message}");
+        }
+        let (code, message) = refused(here, &["verify", "run"]);
+        assert!(code == 1 && message.contains("it was interrupted before the first step"), "{message}");
+    }
+    assert_eq!(log(here).matches("a fit of fairdp.toml begins").count(), 3, "{}", log(here));
+}
+
+/// A signal ends what reads a table or attacks a run, too, and leaves nothing of it.
+#[test]
+fn other_commands_end_in_order() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "-q"]);
+    fs::write(here.join("long.csv"), done(here, &["example", "--rows", "400000"])).unwrap();
+    for arguments in [
+        &["init", "long.csv", "--label", "outcome", "--out", "made"][..],
+        &["drift", "run", "long.csv"],
+        &["evaluate", "run", "long.csv", "--epsilon", "1", "--out", "made"],
+        &["audit", "fairdp.toml", "--repeats", "200000", "--out", "made"],
+    ] {
+        let _ = fs::remove_file(here.join("said.log"));
+        let child = started(here, &[arguments, &["--log", "said.log"]].concat());
+        // It has begun, and soon minds signals.
+        wait_for(|| here.join("said.log").exists());
+        std::thread::sleep(Duration::from_millis(150));
+        send("TERM", &child);
+        let output = child.wait_with_output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{arguments:?}: {message}");
+        assert!(message.ends_with("error: interrupted (SIGTERM): no file was written\n"), "{arguments:?}: {message}");
+        assert!(!here.join("made").exists(), "{arguments:?}");
+    }
+}
+
 /// Whether this program, and so what it starts, ignores a signal: a shell's jobs in the background do.
 fn is_ignored(number: u32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

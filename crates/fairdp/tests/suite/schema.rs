@@ -1,6 +1,7 @@
 //! The JSON Schema of configurations accepts what the program reads, and refuses what it refuses.
 
 use std::fs;
+use std::path::Path;
 
 use fairdp::config::Config;
 use serde_json::Value;
@@ -143,6 +144,25 @@ fn every_misspelling_is_refused_by_both() {
         }
     }
     assert!(n_tried > 90, "{n_tried}");
+}
+
+#[test]
+fn every_configuration_on_the_pages_fits_the_schema() {
+    let schema = fairdp::config_schema();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pages = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|page| page.extension().is_some_and(|ending| ending == "md"));
+    let mut n_blocks = 0;
+    for page in pages.chain([root.join("README.md")]) {
+        let text = fs::read_to_string(&page).unwrap();
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            let value: Value = toml::from_str(block).unwrap();
+            assert_eq!(refusal(&schema, &schema, &value, true), None, "{}: {block}", page.display());
+            n_blocks += 1;
+        }
+    }
+    assert!(n_blocks >= 10, "{n_blocks}");
 }
 
 #[test]

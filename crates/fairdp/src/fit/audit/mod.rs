@@ -169,7 +169,7 @@ impl Attacked<'_> {
         journal.stage("attacking every release")?;
         let (fault, repeats) = (options.fault, options.repeats);
         let attacks = Attacks { config, plan, encoding, training, key, fault, repeats, failure: 0.5 * FAILURE };
-        let releases = attacks.all()?;
+        let releases = attacks.all(journal)?;
         let epsilon = plan.account()?.epsilon(Delta::new(plan.delta)?)?.epsilon.get();
         Ok(AuditReport::new(options, (epsilon, plan.delta), white_box, black_box, releases))
     }

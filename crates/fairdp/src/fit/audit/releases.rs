@@ -78,7 +78,7 @@ enum Attacked<'a> {
 
 impl Attacks<'_> {
     /// Attacks every release for every group and class.
-    pub(super) fn all(&self) -> Result<Vec<AttackedRelease>> {
+    pub(super) fn all(&self, journal: &mut Journal<'_>) -> Result<Vec<AttackedRelease>> {
         let shape = Shape { encoding: self.encoding };
         let mut targets = Vec::new();
         for kind in shape.kinds().into_iter().take(MOST_KINDS) {
@@ -106,6 +106,7 @@ impl Attacks<'_> {
                     failure,
                 };
                 let bound = self.attack(target, test, number as u64)?;
+                journal.step(number as u64 + 1, targets.len() as u64)?;
                 let needed = TwoSamples::repeats_for(mu, failure, u32::MAX);
                 Ok(AttackedRelease {
                     release: target.planned.purpose.clone(),
