@@ -38,7 +38,7 @@ pub(crate) struct ReleaseArgs {
     /// These steps alone [default: all, in this order].
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEP")]
     steps: Vec<Step>,
-    /// Systems to build for [default: this one, and for Linux a program without a C library].
+    /// Systems to build for [default: this one, and for Linux musl where it is installed].
     #[arg(long, value_delimiter = ',', value_name = "TRIPLE")]
     target: Vec<String>,
     /// Folder of what is built [default: target/release-files].

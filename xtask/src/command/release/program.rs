@@ -1,6 +1,7 @@
 //! The program `fairdp`, in an archive for each system.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
@@ -9,6 +10,7 @@ use super::VERSION;
 use super::artefacts::{Artefacts, check_size};
 use super::tools::{self, Tools, finish};
 use crate::paths;
+use crate::terminal::say;
 
 /// The oldest C library of GNU that programs and wheels for Linux need: that of 2012, which the
 /// standard `manylinux2014` names.
@@ -17,7 +19,8 @@ const GLIBC: &str = "2.17";
 /// The program may have so many MB.
 const LARGEST_MB: f64 = 25.0;
 
-/// The system of this machine, and for Linux the one without a C library of the system's.
+/// The system of this machine, and for Linux the one without a C library of the system's where
+/// Rust's library for it is installed.
 ///
 /// # Errors
 /// If the compiler does not say what it builds for.
@@ -26,7 +29,13 @@ pub(super) fn targets_of_this_system() -> anyhow::Result<Vec<String>> {
     let host = told.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
     let mut targets = vec![host.to_owned()];
     if let Some(processor) = host.strip_suffix("-unknown-linux-gnu") {
-        targets.push(format!("{processor}-unknown-linux-musl"));
+        let other = format!("{processor}-unknown-linux-musl");
+        let library = tools::output(Command::new("rustc").args(["--print=target-libdir", "--target", &other]))?;
+        if Path::new(library.trim()).is_dir() {
+            targets.push(other);
+        } else {
+            say!("release: {other}: SKIPPED: `rustup target add {other}` installs what it needs")?;
+        }
     }
     Ok(targets)
 }
