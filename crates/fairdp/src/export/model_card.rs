@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Exported, Source, or_missing};
-use crate::error::Result;
+use crate::error::{FairdpError, Result};
 use crate::printable::rounded_up;
 
 /// Figures by group, with the words for them.
@@ -25,10 +25,14 @@ const FIGURES: [(&str, &str); 9] = [
 /// what the header or the page asks for and nobody has said.
 ///
 /// # Errors
-/// As [`verify`](crate::verify): a release that does not hold is not exported.
+/// As [`verify`](crate::verify): a release that does not hold is not exported; [`FairdpError::File`] for a
+/// release of figures, which has no model.
 pub fn model_card(folder: &Path) -> Result<Exported> {
     let source = Source::read(folder)?;
     let statement = &source.statement;
+    if statement.about.is_some() {
+        return Err(FairdpError::file(folder, "has figures about new records, and no model"));
+    }
     let mut missing = vec!["license: of the model, in the header".to_owned()];
     let mut ask = |text, field: &str, asks_for: &str| or_missing(text, field, asks_for, &mut missing);
     let name = ask(source.card(|card| card.name.as_ref()), "name", "the name of the model (card.name)");

@@ -5,10 +5,19 @@ use std::path::Path;
 use super::yaml::Yaml;
 use super::{Exported, Source, or_missing};
 use crate::error::Result;
+use crate::statement::ReleaseStatement;
 
 /// The revision of the registry's data whose schema the entry follows:
 /// github.com/opendp/deployments-registry-data, July 2026.
 const REVISION: &str = "3e9c812a924cf01d228f26f6c462c59c391c3f2a";
+/// Fields that no release speaks of, and that an entry may lack.
+const ONLY_A_PERSON_KNOWS: [(&str, &str); 5] = [
+    ("data_product_sector", "Technology, Healthcare, Education, Government, Energy or Finance"),
+    ("actors", "who may see the model and the records, and why they are trusted"),
+    ("release_type_details", "whether more will be released about these records"),
+    ("data_source_type_details", "whether more records will come, and when"),
+    ("sources", "papers or pages about the deployment"),
+];
 
 /// An entry for the registry of deployments that OpenDP keeps, as YAML, from a run or its release.
 /// `missing` has what the registry asks for and neither the release nor its `[card]` says.
@@ -29,18 +38,15 @@ pub fn registry_entry(folder: &Path) -> Result<Exported> {
     let region = ask(None, "data_product_region", "the region that the data describe, or whose law applies");
     let date = ask(source.card(|card| card.date.as_ref()), "publication_date", "YYYY-MM-DD (card.date)");
     let author = ask(None, "registry_authors", "who fills out this entry");
-    let joined = |texts: &[String]| if texts.is_empty() { "none".to_owned() } else { texts.join("; ") };
-
+    missing.extend(ONLY_A_PERSON_KNOWS.iter().map(|(field, asks_for)| format!("{field}: {asks_for}")));
+    let (product, description) = product(statement);
     let basic = Yaml::Map(vec![
         ("name", Yaml::text(name)),
         ("data_curators", Yaml::Texts(vec![curator])),
         ("intended_use", Yaml::text(purpose)),
-        ("data_product_type", Yaml::text("Machine learning model")),
+        ("data_product_type", Yaml::text(product)),
         ("data_product_region", Yaml::text(region)),
-        (
-            "description",
-            Yaml::text(format!("Model: {}. Trained by fairdp {}.", statement.model, statement.program.version)),
-        ),
+        ("description", Yaml::text(description)),
         ("publication_date", Yaml::text(date)),
     ]);
     let variant = Yaml::Map(vec![
@@ -72,11 +78,12 @@ pub fn registry_entry(folder: &Path) -> Result<Exported> {
         ("release_type", Yaml::text("One release")),
         ("data_source_type", Yaml::text("Static")),
         ("access_type", Yaml::text("Non-interactive")),
+        ("access_type_details", Yaml::text("Nobody asks the records: what is released is in the files of one folder.")),
     ]);
     let accounting = Yaml::Map(vec![
         (
             "post_processing",
-            Yaml::text("Weights, decisions and figures follow from the noisy releases and public inputs alone."),
+            Yaml::text("All that is released follows from the noisy releases and public inputs alone."),
         ),
         ("composition", Yaml::text(format!("{} releases, by {}.", statement.events.len(), statement.accountant))),
     ]);
@@ -116,6 +123,23 @@ pub fn registry_entry(folder: &Path) -> Result<Exported> {
     }
     entry.write(0, &mut text);
     Ok(Exported { text, missing })
+}
+
+/// The kind of product, and what it is.
+fn product(statement: &ReleaseStatement) -> (&'static str, String) {
+    let version = &statement.program.version;
+    match &statement.about {
+        None => ("Machine learning model", format!("Model: {}. Trained by fairdp {version}.", statement.model)),
+        Some(release) => {
+            let what = joined(&statement.covers);
+            let figures = format!("By fairdp {version}: {what}, of the release whose statement has sha256 {release}.");
+            ("Summary statistics", figures)
+        }
+    }
+}
+
+fn joined(texts: &[String]) -> String {
+    if texts.is_empty() { "none".to_owned() } else { texts.join("; ") }
 }
 
 /// ε with its mark, and what an attacker can do.

@@ -15,6 +15,8 @@ fn a_release_is_exported_and_what_is_missing_is_named() {
     for line in [
         "# missing: data_product_region: the region that the data describe, or whose law applies",
         "# missing: registry_authors: who fills out this entry",
+        "# missing: data_product_sector: Technology, Healthcare, Education, Government, Energy or Finance",
+        "    data_product_type: \"Machine learning model\"",
         "url_slug: \"risk-a-test\"",
         "tier: 3",
         "    name: \"Risk: a \\\"test\\\"\"",
@@ -51,4 +53,17 @@ fn a_run_with_a_seed_is_called_not_private() {
     assert!(entry.starts_with("# NOT PRIVATE: ") && entry.contains("details: \"NOT PRIVATE: "), "{entry}");
     assert!(entry.contains("MISSING: the name of the model (card.name)"), "{entry}");
     assert!(done(here, &["export", "model-card", "run"]).contains("**NOT PRIVATE: "));
+}
+
+/// Figures about new records are no model.
+#[test]
+fn a_release_of_figures_is_exported_as_what_it_is() {
+    let folder = declared(3_000, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "-q"]);
+    done(here, &["evaluate", "run", "table.csv", "--epsilon", "1", "--out", "figures"]);
+    let entry = done(here, &["export", "registry", "figures"]);
+    assert!(entry.contains("data_product_type: \"Summary statistics\"") && !entry.contains("Model: "), "{entry}");
+    let (code, message) = refused(here, &["export", "model-card", "figures"]);
+    assert!(code == 1 && message.contains("has figures about new records, and no model"), "{message}");
 }
