@@ -5,8 +5,8 @@ use std::ops::Range;
 use dp_accounting::NoiseMultiplier;
 use dp_linear::conditioning::{ColumnBlock, MOST_WHITENED};
 use dp_linear::{
-    ConditionedSettings, FeatureFacts, LinearError, Objective, Priors, RecallBiases, RecallBiasesConfig, RowSource,
-    Settings, SparseBlock, SparseRow, WhitenedBlocks, class_priors, number_priors, prepare, train,
+    ConditionedSettings, FeatureFacts, Linear, LinearError, Objective, Priors, RecallBiases, RecallBiasesConfig,
+    RowSource, Settings, SparseBlock, SparseRow, WhitenedBlocks, class_priors, number_priors, prepare, train,
 };
 use dp_train::{Result, TrainError};
 use rand::Rng as _;
@@ -38,6 +38,8 @@ pub(super) struct Case {
     /// Records of the unit, which come last.
     n_of_unit: usize,
     records: Vec<Record>,
+    /// Weights and intercepts of the released model that the training corrects, if any.
+    start: Option<(Vec<Vec<f64>>, Vec<f64>)>,
 }
 
 /// How the features enter the model.
@@ -47,6 +49,12 @@ enum Shape {
     Whitened,
     /// The second block has so many columns, nearly all of which are 0, that its diagonal is released.
     Long,
+}
+
+impl Shape {
+    fn width(self) -> usize {
+        if self == Self::Long { WIDTH + MOST_WHITENED } else { WIDTH }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -121,7 +129,8 @@ impl Case {
         records.extend(std::iter::repeat_n(unit, n_of_unit - 1));
         let objective = if is_equal { Objective::EqualClasses } else { Objective::Population };
         let noise = [0.3, 1.0, 5.0][rng.random_range(0..3)];
-        Self { n_classes, shape, is_weighted, objective, noise, n_of_unit, records }
+        let start = rng.random_bool(0.5).then(|| start(n_classes, shape.width(), rng));
+        Self { n_classes, shape, is_weighted, objective, noise, n_of_unit, records, start }
     }
 
     /// The claimed noise multiplier of every release.
@@ -151,15 +160,11 @@ impl Case {
         })
     }
 
-    fn width(&self) -> usize {
-        if self.shape == Shape::Long { WIDTH + MOST_WHITENED } else { WIDTH }
-    }
-
     /// Columns whose covariances are released together.
     fn blocks(&self) -> Vec<ColumnBlock> {
         let block = |name: &str, columns, norm| ColumnBlock { name: name.to_owned(), columns, norm };
         match self.shape {
-            Shape::Long => vec![block("long", (0..self.width()).filter(|&j| j != WIDTH - 1).collect(), NORMS[0])],
+            Shape::Long => vec![block("long", (0..self.shape.width()).filter(|&j| j != WIDTH - 1).collect(), NORMS[0])],
             _ => vec![block("first", vec![0, 1, 2], NORMS[0]), block("second", vec![3, 4, 5], NORMS[1])],
         }
     }
@@ -179,7 +184,7 @@ impl Case {
                 block.push_row(record.label, record.weight, features);
             }
         }
-        Rows { block, width: self.width(), is_weighted: self.is_weighted }
+        Rows { block, width: self.shape.width(), is_weighted: self.is_weighted }
     }
 
     /// Trains with the unit, or with blanked records in its place.
@@ -212,9 +217,18 @@ impl Case {
             records_per_unit: self.n_of_unit as u64,
             objective: self.objective,
         };
-        let prepared = prepare(rows, self.n_classes, facts, &settings, tape)?;
+        let mut prepared = prepare(rows, self.n_classes, facts, &settings, tape)?;
+        if let Some(start) = self.start()? {
+            prepared = prepared.starting_from(start)?;
+        }
         train::<LinearError>(rows, &prepared, facts, &settings, tape, None, &mut |_| Ok(()))?;
         Ok(())
+    }
+
+    fn start(&self) -> dp_linear::Result<Option<Linear>> {
+        let Some((weights, intercepts)) = self.start.clone() else { return Ok(None) };
+        let priors = vec![1.0 / self.n_classes as f64; self.n_classes];
+        Linear::new(weights, intercepts, priors).map(Some)
     }
 
     /// The purpose of the first release.
@@ -237,7 +251,10 @@ impl Case {
             records_per_unit: units,
         };
         let Priors { total, .. } = priors;
-        let whitened = WhitenedBlocks::fit(rows, priors, &self.blocks(), &settings, tape)?;
+        let mut whitened = WhitenedBlocks::fit(rows, priors, &self.blocks(), &settings, tape)?;
+        if let Some(start) = self.start()? {
+            whitened = whitened.starting_from(start, rows.width)?;
+        }
         let model = whitened.train::<LinearError>(rows, &settings, tape, None, &mut |_| Ok(()))?;
         if self.n_classes > 0 {
             let noise_multiplier = self.noise("right answers", plant)?;
@@ -246,4 +263,12 @@ impl Case {
         }
         Ok(())
     }
+}
+
+/// Weights and intercepts of a model that was released before, small or huge.
+fn start(n_classes: usize, width: usize, rng: &mut dyn CryptoRng) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let n_outputs = if n_classes > 2 { n_classes } else { 1 };
+    let size = [0.1, 3.0, 1e4][rng.random_range(0..3)];
+    let mut values = |n: usize| (0..n).map(|_| rng.random_range(-size..size)).collect::<Vec<f64>>();
+    ((0..n_outputs).map(|_| values(width)).collect(), values(n_outputs))
 }
