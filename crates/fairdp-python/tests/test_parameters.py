@@ -41,6 +41,7 @@ REFUSED = {
     "bands": [[30], {"sex": [1, 2]}],
     "ledger": [3, b"x"],
     "total_epsilon": [2.0, 0.5],
+    "start_from": [3, b"x"],
 }
 
 

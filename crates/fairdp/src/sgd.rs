@@ -30,6 +30,8 @@ use crate::subsets::GroupedRows;
 const MOST_BYTES: usize = 4 << 30;
 /// Rate of the first step of a network's optimiser, which scales every coordinate by itself.
 const NETWORK_RATE: f64 = 0.02;
+/// The same of one that corrects a released network: a step is as long whatever it finds, and a correction is short.
+const CORRECTION_RATE: f64 = NETWORK_RATE / 4.0;
 /// Seconds between two checkpoints.
 const INTERVAL: u64 = 1;
 
@@ -50,6 +52,8 @@ pub(crate) struct SgdRun<'a> {
     /// The file of checkpoints during the run.
     pub(crate) checkpoint: Option<PathBuf>,
     pub(crate) ranks: Arc<dyn Collective>,
+    /// The layers of a released network that the training starts from, on the features as they are.
+    pub(crate) start: Option<&'a [Layer]>,
 }
 
 /// Trains a model: its layers on the features as they are.
@@ -83,7 +87,13 @@ pub(crate) fn train(
     let threads = if run.device.is_cpu() { run.threads } else { NonZeroUsize::MIN };
     let execution = Execution { threads, device: run.device.clone(), ranks: ranks.clone(), ..Execution::default() };
     let mut trainer = Trainer::new(&plan, &records, streams, execution)?;
-    inputs.begin(&mut trainer, prepared)?;
+    match run.start {
+        Some(layers) => {
+            let values = inputs.parameters(layers);
+            trainer.model().parameters().set(&values).map_err(dp_train::TrainError::from)?;
+        }
+        None => inputs.begin(&mut trainer, prepared)?,
+    }
     if let Some(path) = &run.checkpoint {
         let is_there = ranks.broadcast(vec![u8::from(path.exists())])?;
         if is_there == [1] {
@@ -133,7 +143,7 @@ fn config(rows: &impl GroupedRows, prepared: &Prepared, facts: FeatureFacts, run
         ),
         Architecture::Mlp { hidden } => (
             ModelConfig::Mlp { hidden: hidden.clone(), activation: Activation::Tanh },
-            NETWORK_RATE,
+            if run.start.is_some() { CORRECTION_RATE } else { NETWORK_RATE },
             OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8 },
             0.0,
         ),
@@ -251,6 +261,24 @@ impl InputScaling {
             start += size;
         }
         Ok(parameters.set(&values).map_err(dp_train::TrainError::from)?)
+    }
+
+    /// The parameters of a network with these layers.
+    fn parameters(&self, layers: &[Layer]) -> Vec<f64> {
+        let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<f64>>();
+        let of = |(place, layer): (usize, &Layer)| {
+            let weights = wide(&layer.weights);
+            let weights = if place == 0 { self.scaled(&weights) } else { weights };
+            [weights, wide(&layer.biases)].concat()
+        };
+        layers.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// Weights on a model's inputs, of those on the features as they are: that of the constant is 0.
+    fn scaled(&self, weights: &[f64]) -> Vec<f64> {
+        let of_input = |(weight, factor): (&f64, &f64)| if *factor > 0.0 { weight / factor } else { 0.0 };
+        let rows = weights.chunks_exact(self.factors.len());
+        rows.flat_map(|row| row.iter().zip(&self.factors).take(self.factors.len() - 1).map(of_input)).collect()
     }
 
     /// The layers, the first one on the features as they are.

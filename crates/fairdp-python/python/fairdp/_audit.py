@@ -55,6 +55,7 @@ def audit(
     canaries: int = 1000,
     repeats: int | None = None,
     plant: str | None = None,
+    start_from: str | os.PathLike[str] | None = None,
     seed: int | None = None,
     threads: int | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -69,12 +70,14 @@ def audit(
     ``canaries`` enter the gradients, each by a fair coin, at most as many as there are weights;
     ``repeats`` are the repetitions of every other release, as many as find half of the noise unless
     given. ``plant`` puts a fault in, to see that it is found: ``"noise"``, ``"uncharged"`` or
-    ``"group-rate"``. ``out`` is a folder to make, whose private part gets the report.
+    ``"group-rate"``. ``start_from`` is the release that a run of a configuration starts from, as of
+    :func:`fairdp.fit`; an estimator has its own. ``out`` is a folder to make, whose private part gets the report.
     """
     options = {
         "canaries": canaries,
         "repeats": repeats,
         "plant": plant,
+        "start_from": None if start_from is None else Path(start_from),
         "seed": seed,
         "threads": _threads(threads),
         "out": None if out is None else Path(out),
@@ -91,7 +94,10 @@ def audit(
         estimator = model if hasattr(model, "_configured") else model()
         if not hasattr(estimator, "_configured"):
             raise TypeError(f"model is {type(estimator).__name__}: expected an estimator of fairdp, or a configuration")
+        if start_from is not None:
+            raise TypeError("audit: start_from is a parameter of the estimator, expected with a configuration")
         configured = estimator._configured(X, y, **fit)
+        options["start_from"] = None if estimator.start_from is None else Path(estimator.start_from)
         with python_names():
             return Audit(_rust.of_columns(configured.config, configured.declared.columns, options, told))
     finally:

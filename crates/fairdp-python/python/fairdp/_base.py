@@ -64,6 +64,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     max_weight: float | None
     ledger: str | os.PathLike[str] | None
     total_epsilon: float | None
+    start_from: str | os.PathLike[str] | None
     n_jobs: int | None
     random_state: Any
     release_: dict[str, bytes]
@@ -131,6 +132,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         table = self._configured(X, y, sample_weight, sensitive_features, units)
         self._warn(table.declared, seed)
         ledger = None if self.ledger is None else Path(self.ledger)
+        start = None if self.start_from is None else Path(self.start_from)
         # 0700. It holds the run's folder until the release was read; records lie in it encoded, in
         # a file without a name.
         with tempfile.TemporaryDirectory(prefix="fairdp-") as folder:
@@ -139,7 +141,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             try:
                 with python_names():
                     columns = table.declared.columns
-                    _rust.fit(table.config, columns, out, seed, threads, _fairdp.__file__, ledger, known, told)
+                    program = _fairdp.__file__
+                    _rust.fit(table.config, columns, out, seed, threads, program, ledger, start, known, told)
             finally:
                 _progress.end(told)
             release = release_files(out)

@@ -374,6 +374,7 @@ class estimator:
         n_threads: int,
         program: str | None,
         ledger: Path | None,
+        start_from: Path | None,
         known: str,
         progress: Callable[[str, int, int], object] | None,
     ) -> None: ...
@@ -434,6 +435,7 @@ class tables:
         known: str | None = None,
         seed: int | None = None,
         ledger: Path | None = None,
+        start_from: Path | None = None,
         resume: bool = False,
         reference: bool = False,
         keep_encoded: bool = False,
@@ -446,6 +448,7 @@ class tables:
         n_threads: int,
         out: Path | None = None,
         ledger: Path | None = None,
+        start_from: Path | None = None,
         no_data: bool = False,
         progress: Callable[[str, int, int], object] | None = None,
     ) -> str: ...

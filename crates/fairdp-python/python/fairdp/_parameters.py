@@ -51,6 +51,7 @@ _NAMES = {
     "method.settings": 'method_options["settings"]',
     "label.classes": "classes",
     "--ledger FILE": "ledger=",
+    "--from": "start_from",
 }
 _CONFIGURED = re.compile("|".join(re.escape(name) for name in sorted(_NAMES, key=len, reverse=True)))
 
@@ -88,6 +89,8 @@ def check(parameters: Mapping[str, Any]) -> None:
         raise ValueError(f"class_weight = {shown(given['class_weight'])}: expected 'balanced' or a mapping from class to weight")
     if given["ledger"] is not None and not isinstance(given["ledger"], (str, os.PathLike)):
         raise TypeError(f"ledger = {shown(given['ledger'])}: expected the path of a file")
+    if given["start_from"] is not None and not isinstance(given["start_from"], (str, os.PathLike)):
+        raise TypeError(f"start_from = {shown(given['start_from'])}: expected the path of a run or a release")
     for name, most in (("bins", 4096), ("max_records_per_unit", 2**63 - 1)):
         if given[name] is not None:
             _whole(name, given[name], 1, most)

@@ -122,6 +122,10 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         A file, of the program's kind, in which all fits on the same records are entered before they
         release anything, and the ε that all may have together: that of the first fit unless given.
         A fit beyond it is refused. Clones and other processes share the file.
+    start_from
+        The folder of a run, or of a release that was saved, whose model the training corrects: no ε of its
+        records is spent again, and a smaller ``epsilon`` goes as far. Columns, bounds, categories and classes
+        must be its own, and a network's ``hidden``. Methods by name begin anew.
     n_jobs
         Threads, -1 for all cores. They change no bit of the model.
     random_state
@@ -182,6 +186,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         max_weight: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         total_epsilon: float | None = None,
+        start_from: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -212,6 +217,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.max_weight = max_weight
         self.ledger = ledger
         self.total_epsilon = total_epsilon
+        self.start_from = start_from
         self.n_jobs = n_jobs
         self.random_state = random_state
 

@@ -43,7 +43,7 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         As of the classifier. The number of a mean is that of the unit's last row (``"last"``), the largest
         (``"maximum"``), or the mean of its rows' (``"mean"``).
     epsilon, delta, bounds, categories, vectors, formats, parts, missing, groups, bands, bins, test_fraction,
-    max_records_per_unit, max_weight, ledger, total_epsilon, n_jobs, random_state
+    max_records_per_unit, max_weight, ledger, total_epsilon, start_from, n_jobs, random_state
         As of the classifier.
 
     Attributes
@@ -94,6 +94,7 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         max_weight: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         total_epsilon: float | None = None,
+        start_from: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -118,6 +119,7 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.max_weight = max_weight
         self.ledger = ledger
         self.total_epsilon = total_epsilon
+        self.start_from = start_from
         self.n_jobs = n_jobs
         self.random_state = random_state
 

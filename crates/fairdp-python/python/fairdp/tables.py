@@ -168,6 +168,7 @@ def fit(
     seed: int | None = None,
     threads: int | None = None,
     ledger: PathLike | None = None,
+    start_from: PathLike | None = None,
     resume: bool = False,
     reference: bool = False,
     keep_encoded: bool = False,
@@ -179,6 +180,8 @@ def fit(
     ``config`` is a file, or a mapping of the same form. Without one the keywords of :func:`init`
     declare the table, ``table`` and ``label`` at least: ranges, values and classes are then read
     from it, and refused unless ``accept_uncovered=True``, whose statement is conditional on them.
+
+    ``start_from`` is a run or a release whose model the training corrects, as the program's ``--from``.
 
     All cores are used; ``threads`` change no bit of the result. ``progress=True`` shows the run's
     stages and steps; a function is called with the stage, the steps done and all steps. Ctrl-C ends
@@ -206,6 +209,7 @@ def fit(
                 known=_composition.known() if _composition.n_fits() > 0 else None,
                 seed=seed,
                 ledger=None if ledger is None else Path(ledger),
+                start_from=None if start_from is None else Path(start_from),
                 resume=resume,
                 reference=reference,
                 keep_encoded=keep_encoded,
@@ -225,6 +229,7 @@ def plan(
     *,
     out: PathLike | None = None,
     ledger: PathLike | None = None,
+    start_from: PathLike | None = None,
     threads: int | None = None,
     no_data: bool = False,
     progress: Any = None,
@@ -240,6 +245,7 @@ def plan(
                 n_threads=_threads(threads),
                 out=None if out is None else Path(out),
                 ledger=None if ledger is None else Path(ledger),
+                start_from=None if start_from is None else Path(start_from),
                 no_data=no_data,
                 progress=told,
             )

@@ -30,6 +30,8 @@ struct Options {
     #[pyo3(item)]
     plant: Option<String>,
     #[pyo3(item)]
+    start_from: Option<PathBuf>,
+    #[pyo3(item)]
     seed: Option<u64>,
     #[pyo3(item)]
     threads: usize,
@@ -43,6 +45,7 @@ impl Options {
             canaries: self.canaries,
             repeats: self.repeats,
             fault: self.plant.map(|name| name.parse()).transpose().map_err(errors::fairdp_error)?,
+            from: self.start_from,
             seed: self.seed,
             threads: NonZeroUsize::new(self.threads).unwrap_or(NonZeroUsize::MIN),
             out: self.out,

@@ -16,9 +16,9 @@ use crate::errors;
 use crate::running::listening;
 
 /// Trains on a table in memory and leaves the run's folder in `out`. `ledger` is a file that
-/// several fits share; `known` says how settings were chosen. The GIL is free meanwhile.
+/// several fits share, `start_from` a run or a release that is corrected; `known` says how settings were chosen. The GIL is free meanwhile.
 #[pyfunction]
-#[pyo3(signature = (config, columns, out, seed, n_threads, program, ledger, known, progress))]
+#[pyo3(signature = (config, columns, out, seed, n_threads, program, ledger, start_from, known, progress))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 #[expect(clippy::too_many_arguments, reason = "called by one Python function")]
 pub(super) fn fit(
@@ -30,12 +30,21 @@ pub(super) fn fit(
     n_threads: usize,
     program: Option<PathBuf>,
     ledger: Option<PathBuf>,
+    start_from: Option<PathBuf>,
     known: String,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let table = table(columns)?;
     let threads = NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN);
-    let options = FitOptions { seed, threads, program, ledger, settings_note: Some(known), ..FitOptions::new(out) };
+    let options = FitOptions {
+        seed,
+        threads,
+        program,
+        ledger,
+        from: start_from,
+        settings_note: Some(known),
+        ..FitOptions::new(out)
+    };
     listening(py, progress.as_ref(), |told| fairdp::fit_table(config, table, &options, told)).map(drop)
 }
 

@@ -15,8 +15,8 @@ use crate::running::listening;
 /// schema does not foresee. `known` says how settings were chosen, after earlier fits.
 #[pyfunction]
 #[pyo3(signature = (
-    config, out, *, program, n_threads, known = None, seed = None, ledger = None, resume = false, reference = false,
-    keep_encoded = false, progress = None))]
+    config, out, *, program, n_threads, known = None, seed = None, ledger = None, start_from = None, resume = false,
+    reference = false, keep_encoded = false, progress = None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python function")]
 pub(super) fn fit(
@@ -28,6 +28,7 @@ pub(super) fn fit(
     known: Option<String>,
     seed: Option<u64>,
     ledger: Option<PathBuf>,
+    start_from: Option<PathBuf>,
     resume: bool,
     reference: bool,
     keep_encoded: bool,
@@ -39,6 +40,7 @@ pub(super) fn fit(
         threads,
         program,
         ledger,
+        from: start_from,
         resume,
         reference,
         keep_encoded,
@@ -52,19 +54,21 @@ pub(super) fn fit(
 /// Every release that a fit would make, as JSON; nothing is drawn and nothing is written. Without a
 /// table what depends on it is not known.
 #[pyfunction]
-#[pyo3(signature = (config, *, n_threads, out = None, ledger = None, no_data = false, progress = None))]
+#[pyo3(signature = (config, *, n_threads, out = None, ledger = None, start_from = None, no_data = false, progress = None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python function")]
 pub(super) fn plan(
     py: Python<'_>,
     config: PathBuf,
     n_threads: usize,
     out: Option<PathBuf>,
     ledger: Option<PathBuf>,
+    start_from: Option<PathBuf>,
     no_data: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let threads = NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN);
-    let options = FitOptions { threads, ledger, ..FitOptions::new(out.unwrap_or_default()) };
+    let options = FitOptions { threads, ledger, from: start_from, ..FitOptions::new(out.unwrap_or_default()) };
     let plan = if no_data {
         fairdp::plan_without_data(&config, &options).map_err(errors::fairdp_error)?
     } else {
@@ -82,5 +86,6 @@ fn in_json(plan: &FitPlan) -> serde_json::Result<String> {
     serde_json::to_string(&json!({
         "epsilon": plan.epsilon, "delta": plan.delta, "mark": plan.mark(), "uncovered": plan.uncovered, "table": table,
         "training_records": plan.n_training, "candidates": candidates, "releases": serde_json::to_value(&plan.releases)?,
+        "started_from": plan.started_from,
     }))
 }

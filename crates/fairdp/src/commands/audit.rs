@@ -37,6 +37,9 @@ pub(super) struct AuditArgs {
     /// schema, and writes the release again, in --out, with a line on what was found.
     #[arg(long, value_name = "RUN", requires = "out", conflicts_with = "plant")]
     release: Option<PathBuf>,
+    /// The run or release whose model the training starts from, as of `fit`.
+    #[arg(long, value_name = "RUN")]
+    from: Option<PathBuf>,
     /// Threads; all cores unless given.
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_024))]
     threads: Option<usize>,
@@ -59,6 +62,7 @@ impl AuditArgs {
             canaries: self.canaries,
             repeats: self.repeats,
             fault: self.plant,
+            from: self.from,
             seed: self.seed,
             threads: self.threads.and_then(NonZeroUsize::new).unwrap_or(cores),
             out: self.out,

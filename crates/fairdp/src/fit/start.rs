@@ -8,8 +8,9 @@ use dp_table::{NumberLabel, Schema};
 use crate::bounds;
 use crate::config::Config;
 use crate::error::{FairdpError, Result};
+use crate::model::{FittedModel, Layer};
 use crate::new_records::Subject;
-use crate::recipe::{Method, Recipe};
+use crate::recipe::{Architecture, Method, Recipe};
 use crate::statement::StartedFrom;
 
 const FROM: &str = "--from";
@@ -19,7 +20,10 @@ const FROM: &str = "--from";
 pub(crate) struct Start {
     pub(crate) from: StartedFrom,
     schema: Schema,
-    linear: Linear,
+    /// On the features as they are.
+    layers: Vec<Layer>,
+    /// The same of an additive model.
+    linear: Option<Linear>,
 }
 
 /// By the statement of the release, which has the digests of everything in it.
@@ -33,19 +37,13 @@ impl Start {
     /// Reads a release after its checks.
     ///
     /// # Errors
-    /// Those of [`verify`](crate::verify()); [`FairdpError::InvalidParameter`] for a network.
+    /// Those of [`verify`](crate::verify()); [`FairdpError::File`] for a release of figures, which has no model.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let Subject { verified, model, digest, .. } = Subject::open(folder)?;
-        let [layer] = model.layers() else {
-            return Err(FairdpError::invalid(FROM, "a network", "the release of an additive model"));
+        let linear = match model.layers() {
+            [layer] => Some(linear(&model, layer)?),
+            _ => None,
         };
-        let value = |value: &f32| f64::from(*value);
-        // Of a number in places of its range, as it is trained.
-        let (middle, half) = model.number().map_or((0.0, 1.0), |range| (range.middle(), NumberLabel::half(range)));
-        let weights = layer.weights.chunks_exact(layer.n_inputs());
-        let weights = weights.map(|row| row.iter().map(|weight| value(weight) / half).collect()).collect();
-        let intercepts = layer.biases.iter().map(|bias| (value(bias) - middle) / half).collect();
-        let linear = Linear::new(weights, intercepts, model.pipeline().priors.clone())?;
         let statement = verified.statement;
         let from = StartedFrom {
             statement: digest,
@@ -53,16 +51,44 @@ impl Start {
             delta: statement.delta,
             private: statement.private,
         };
-        Ok(Self { from, schema: model.encoding().schema().clone(), linear })
+        Ok(Self { from, schema: model.encoding().schema().clone(), layers: model.layers().to_vec(), linear })
     }
 
-    pub(super) fn linear(&self) -> Linear {
-        self.linear.clone()
+    /// An additive model.
+    pub(super) fn linear(&self) -> Option<&Linear> {
+        self.linear.as_ref()
+    }
+
+    /// The layers of a model, on the features as they are.
+    pub(super) fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Widths of hidden layers.
+    fn hidden(&self) -> Vec<usize> {
+        self.layers.iter().rev().skip(1).rev().map(|layer| layer.biases.len()).collect()
     }
 
     /// The line of the configuration that is kept with it: a run is continued with the same start.
     pub(super) fn comment(&self) -> String {
         format!("# --from: the release whose statement has sha256 {}\n", self.from.statement)
+    }
+
+    /// Refuses another model than that of the release, and a method that cannot go on from it.
+    fn check_recipe(&self, recipe: &Recipe) -> Result<()> {
+        let own: &[usize] = match &recipe.architecture {
+            Architecture::Additive => &[],
+            Architecture::Mlp { hidden } => hidden,
+        };
+        if self.hidden() != own {
+            return Err(differs("hidden layers", &in_json(&own), &in_json(&self.hidden())));
+        }
+        if let (Method::Sgd(named), Architecture::Additive) = (&recipe.method, &recipe.architecture) {
+            let expected =
+                format!("the default or a conditioned one with {FROM}: of an additive model, others begin anew");
+            return Err(FairdpError::invalid("method.name", named.name, expected));
+        }
+        Ok(())
     }
 
     /// Refuses a configuration whose model has other inputs or answers, or is trained otherwise.
@@ -71,11 +97,7 @@ impl Start {
             let expected = format!("the low and high of the release that {FROM} names");
             return Err(FairdpError::invalid(format!("bounds of column `{}`", column.name), "private", expected));
         }
-        if recipes.iter().any(|recipe| matches!(recipe.method, Method::Sgd(_))) {
-            let expected =
-                format!("the default or a conditioned one with {FROM}: a network or a method by name begins anew");
-            return Err(FairdpError::invalid("method", "one by name, or of a network", expected));
-        }
+        recipes.iter().try_for_each(|recipe| self.check_recipe(recipe))?;
         let (own, before) = (config.schema(&|_| None)?, &self.schema);
         if own.label != before.label {
             let what = "label of the configuration";
@@ -106,6 +128,16 @@ impl Start {
         }
         Ok(())
     }
+}
+
+/// An additive model as it is trained: of a number in places of its range.
+fn linear(model: &FittedModel, layer: &Layer) -> Result<Linear> {
+    let value = |value: &f32| f64::from(*value);
+    let (middle, half) = model.number().map_or((0.0, 1.0), |range| (range.middle(), NumberLabel::half(range)));
+    let weights = layer.weights.chunks_exact(layer.n_inputs());
+    let weights = weights.map(|row| row.iter().map(|weight| value(weight) / half).collect()).collect();
+    let intercepts = layer.biases.iter().map(|bias| (value(bias) - middle) / half).collect();
+    Ok(Linear::new(weights, intercepts, model.pipeline().priors.clone())?)
 }
 
 fn differs(what: &str, own: &str, before: &str) -> FairdpError {

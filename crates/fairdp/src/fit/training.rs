@@ -7,8 +7,8 @@ use std::sync::Arc;
 use dp_accounting::Delta;
 use dp_linear::conditioning::ColumnBlock;
 use dp_linear::{
-    self as solver, ConditionedSettings, FeatureFacts, Goal, Linear, Objective, Prepared, RecallBiases,
-    RecallBiasesConfig, Settings, State, WeightNoise, WhitenedBlocks,
+    self as solver, ConditionedSettings, FeatureFacts, Goal, Objective, Prepared, RecallBiases, RecallBiasesConfig,
+    Settings, State, WeightNoise, WhitenedBlocks,
 };
 use dp_table::{Encoding, NumberLabel, Schema};
 use dp_train::Device;
@@ -20,6 +20,7 @@ use super::journal::Journal;
 use super::trial_score::ScoreGoal;
 use super::{
     CLASS_COUNTS, FitOptions, FitPlan, LABEL_MOMENTS, LENGTHS_OF_BLOCKS, RECALL, RIGHT_ANSWERS, SQUARES_OF_FEATURES,
+    Start,
 };
 use crate::blocks::{column_blocks, purposes};
 use crate::config::{Config, Decision};
@@ -55,7 +56,7 @@ pub(super) struct Training<'a> {
     /// What the trials of a search are compared by.
     pub(super) goal: ScoreGoal,
     /// The released model that is corrected.
-    pub(super) start: Option<Linear>,
+    pub(super) start: Option<Arc<Start>>,
 }
 
 /// A model without its pipeline.
@@ -130,7 +131,7 @@ impl<'a> Training<'a> {
             ranks: options.ranks.clone(),
             decision: config.model.decision,
             goal: ScoreGoal::of(config),
-            start: config.start.as_ref().map(|start| start.linear()),
+            start: config.start.clone(),
         }
     }
 }
@@ -189,7 +190,7 @@ impl Training<'_> {
     /// Makes the releases that come before the first gradient.
     pub(super) fn prepare(&self, candidate: &Candidate, rows: &impl GroupedRows, key: &NoiseKey) -> Result<Before> {
         let before = self.prepare_with(&self.settings(candidate)?, true, rows, key)?;
-        let Some(start) = &self.start else { return Ok(before) };
+        let Some(start) = self.start.as_ref().and_then(|start| start.linear()) else { return Ok(before) };
         Ok(Before {
             scaled: before.scaled.map(|scaled| scaled.starting_from(start.clone())).transpose()?,
             whitened: before.whitened.map(|blocks| blocks.starting_from(start.clone(), rows.width())).transpose()?,
@@ -387,6 +388,7 @@ impl Training<'_> {
                     device: self.device.clone(),
                     checkpoint: trainer.map(Path::to_path_buf),
                     ranks: self.ranks.clone(),
+                    start: self.start.as_ref().filter(|_| is_private).map(|start| start.layers()),
                 };
                 sgd::train(rows, prepared.scaled()?, self.facts, &run, key, &mut |done| {
                     journal.step(done, named.steps)

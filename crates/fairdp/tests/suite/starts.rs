@@ -75,12 +75,55 @@ fn a_start_that_does_not_fit_is_refused_before_a_record_is_read() {
         "{message}"
     );
     let message = refusal("name = \"auto\"", "name = \"dpsgd\"");
-    assert!(message.contains("begins anew"), "{message}");
+    assert!(message.contains("others begin anew"), "{message}");
     let message = refusal("kind = \"auto\"", "kind = \"mlp\"");
-    assert!(message.contains("begins anew"), "{message}");
+    assert!(
+        message.contains("hidden layers = [32]: expected [], as the release that --from names has it"),
+        "{message}"
+    );
     fs::write(here.join("fairdp.toml"), &whole).unwrap();
     let statement = here.join("a/release/statement.md");
     fs::write(&statement, "changed").unwrap();
     assert_eq!(refused(here, &["fit", "fairdp.toml", "--out", "b", "--from", "a"]).0, 4);
     assert!(!here.join("b").exists());
+}
+
+#[test]
+fn a_network_goes_on_from_a_network() {
+    let folder = declared(4_000, |config| config.replace("kind = \"auto\"", "kind = \"mlp\"\nhidden = [6]"));
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "a", "-q", "--seed", "1", "--epsilon", "4"]);
+    let mut csv = Vec::new();
+    Example { rows: 4_000, seed: 2, ..Example::default() }.write(&mut csv).unwrap();
+    fs::write(here.join("table.csv"), csv).unwrap();
+    let fit = ["fit", "fairdp.toml", "-q", "--seed", "3", "--epsilon", "0.5", "--out"];
+    done(here, &[&fit[..], &["b", "--from", "a"]].concat());
+    done(here, &["verify", "b"]);
+    done(here, &[&fit[..], &["anew"]].concat());
+    let auc = |run: &str| json(here.join(run).join("private/diagnostics.json"))["auc"].as_f64().unwrap();
+    assert!(auc("b") > auc("anew"), "{} {}", auc("b"), auc("anew"));
+    let other = config(here).replace("hidden = [6]", "hidden = [5]");
+    fs::write(here.join("fairdp.toml"), other).unwrap();
+    let (code, message) = refused(here, &[&fit[..], &["c", "--from", "a"]].concat());
+    assert!(code == 2 && message.contains("hidden layers = [5]: expected [6]"), "{message}");
+}
+
+/// An audit attacks a run with its start, and a release that had one names it.
+#[test]
+fn an_audit_has_the_start_of_the_run() {
+    let folder = begun();
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "b", "-q", "--seed", "3", "--from", "a"]);
+    let audit = ["audit", "fairdp.toml", "--seed", "5", "-q"];
+    done(here, &[&audit[..], &["--from", "a"]].concat());
+    assert_eq!(refused(here, &[&audit[..], &["--from", "a", "--plant", "noise"]].concat()).0, 4);
+    let again = [&audit[..], &["--release", "b", "--out"]].concat();
+    let (code, message) = refused(here, &[&again[..], &["c"]].concat());
+    assert!(
+        code == 2 && message.contains("--from = none: expected the release whose statement has sha256"),
+        "{message}"
+    );
+    done(here, &[&again[..], &["c", "--from", "a/release"]].concat());
+    assert!(json(here.join("c/release/statement.json"))["attacked"]["canaries"].as_u64().unwrap() > 100);
+    done(here, &["verify", "c"]);
 }

@@ -15,7 +15,7 @@ use crate::key::{DrawnKey, NoiseBinding};
 use crate::model::{FittedModel, PIPELINE, WEIGHTS};
 use crate::post_processing::files_of;
 use crate::release::{ReleaseFiles, STATEMENT, STATEMENT_TEXT};
-use crate::statement::AttackOnRun;
+use crate::statement::{AttackOnRun, StartedFrom};
 use crate::subset::Subset;
 
 /// Attacks a run on as many made-up records as the release had, and writes the release again with a line
@@ -33,6 +33,14 @@ pub(super) fn run(
     let file = |name: &str| {
         files.get(name).ok_or_else(|| FairdpError::file(Path::new(name), "is not in the release")).map(Vec::as_slice)
     };
+    let own = config.start.as_ref().map(|start| &start.from);
+    if own != statement.started_from.as_ref() {
+        let told = |from: Option<&StartedFrom>| {
+            from.map_or("none".to_owned(), |from| format!("the release whose statement has sha256 {}", from.statement))
+        };
+        let expected = format!("{}, as the release has it", told(statement.started_from.as_ref()));
+        return Err(FairdpError::invalid("--from", told(own), expected));
+    }
     let model = FittedModel::from_bytes(file(PIPELINE)?, file(WEIGHTS)?)?;
     let n = statement.records.get(Subset::Training.name()).copied().unwrap_or_default();
     let plan = FitPlan::new(config, path, n)?;

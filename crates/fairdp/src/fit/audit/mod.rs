@@ -85,6 +85,7 @@ pub fn audit_table(
 fn fit_options(options: &AuditOptions) -> FitOptions {
     FitOptions {
         seed: options.seed,
+        from: options.from.clone(),
         threads: options.threads,
         device: DeviceName::Cpu,
         ..FitOptions::new(options.out.clone().unwrap_or_default())
@@ -109,12 +110,12 @@ fn run(
     if let Some(out) = options.out.as_ref().filter(|out| out.exists()) {
         return Err(FairdpError::folder(out, "exists", "give a new folder for the audit"));
     }
+    check(config, path, fit)?;
     let mut journal = Journal::new(progress, None);
     let pool = &threads(fit)?;
     if let Some(release) = &options.release {
         return in_public::run(document, release, options, fit, pool, &mut journal);
     }
-    check(config, path, fit)?;
     let ranks: Arc<dyn Collective> = Arc::new(Alone);
     let drawn = DrawnKey::new(options.seed)?;
     let division = Division { shares: shares(config), key: &drawn };

@@ -64,6 +64,8 @@ pub struct AuditOptions {
     pub repeats: Option<u32>,
     /// A fault that is put in.
     pub fault: Option<AuditFault>,
+    /// The release that the run starts from, as that of a fit.
+    pub from: Option<PathBuf>,
     /// Makes the audit repeatable.
     pub seed: Option<u64>,
     /// Threads.
@@ -81,6 +83,7 @@ impl Default for AuditOptions {
             canaries: 1_000,
             repeats: None,
             fault: None,
+            from: None,
             seed: None,
             threads: NonZeroUsize::MIN,
             out: None,
