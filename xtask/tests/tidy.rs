@@ -117,6 +117,7 @@ fn code() -> Vec<(String, String)> {
             "unit_means/tests.rs",
             "bounds/tests.rs",
             "shared_ledger/tests.rs",
+            "new_records/attacks.rs",
             "new_records/tests.rs",
         ];
         if is_test.iter().all(|end| !name.ends_with(end)) {

@@ -24,6 +24,11 @@ impl Mixture {
         Self(vec![(edge, 1.0)])
     }
 
+    /// Edges in order with probabilities that add up to 1.
+    pub fn of(parts: Vec<(usize, f64)>) -> Self {
+        Self(parts)
+    }
+
     /// The edges in order, each with its probability.
     pub fn parts(&self) -> &[(usize, f64)] {
         &self.0

@@ -5,18 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_linear::Streams as _;
-use dp_table::{BadRows, EncodedFile, Group};
+use dp_table::{BadRows, EncodedFile, EncodedTable, Group, TableFiles};
 use dp_train::ranks::{Alone, Collective};
-use fair_decisions::Mixture;
+use fair_decisions::CumulativeCounts;
 use fair_metrics::noisy::{Change, NoisyNumber};
 use serde::{Deserialize, Serialize};
 
+use crate::coins::IN_WORDS;
 use crate::error::{FairdpError, Result};
 use crate::fairness::{CONFIDENCE, Difference, FairnessReport, GroupRates, Rate, release_counts};
 use crate::fit::tables::{Measured, TableSubset};
 use crate::fit::{ANSWERS, ERRORS, SCORES, test_figures};
 use crate::group_scores::GroupScores;
 use crate::key::NoiseBinding;
+use crate::model::FittedModel;
 use crate::new_records::{NewTableOptions, Paid, PaymentOptions, Subject, Words, refuse_taken};
 use crate::numbers::{NumberFigures, NumberReport};
 use crate::rank_files::RankFiles;
@@ -170,7 +172,7 @@ fn figures_of_numbers(report: &NumberReport) -> Vec<Figure> {
 /// `comparison.json`.
 ///
 /// The mechanism is that of a fit's test part: noisy cumulative scores by group and class, of a model of more
-/// than two classes noisy answers, of a number noisy sums of errors. ε is of the new records alone; it
+/// than two classes without a positive one noisy answers, of a number noisy sums of errors. ε is of the new records alone; it
 /// composes with that of the fit for a person whose records are in both tables, which a common ledger says.
 ///
 /// # Errors
@@ -186,42 +188,72 @@ pub fn evaluate(
     let subject = Subject::open(folder)?;
     refuse_taken(&payment.out)?;
     let records_per_unit = subject.records_per_unit()?;
-    let schema = subject.model.encoding().schema();
-    let ranks: Arc<dyn Collective> = Arc::new(Alone);
-    let mut source = RankFiles::new(table.files(tables, &subject.model)?, &ranks, false)?;
-    let temporary = std::env::temp_dir();
-    let (encoded, _) = source.encode(schema, EncodedFile::Temporary(&temporary), &temporary)?;
-    let held = HeldTable { table: &encoded, ranks: &Alone };
-    let mut members = RowList::all(&encoded);
-    if schema.unit.is_some() {
-        members = within_most(held, &members, most_of_a_unit(records_per_unit))?;
-    }
-    let rows = encoded.rows_digest().ok_or_else(|| FairdpError::Internal("a table without a digest".into()))?;
-    let subset = TableSubset { table: &encoded, source: &source, members: &members };
+    let records = NewRecords::read(&subject, &table.files(tables, &subject.model)?, records_per_unit)?;
+    let n_records = records.members.n_records();
     let purpose = match (&subject.scores, subject.model.number()) {
         (_, Some(_)) => ERRORS,
         (Some(_), None) => SCORES,
         (None, None) => ANSWERS,
     };
-    let binding = NoiseBinding::new(rows, None, &subject.digest);
-    let paid = Paid::enter(payment, &subject, members.n_records(), &binding, &[(purpose, 1.0)])?;
+    let paid = Paid::enter(payment, &subject, n_records, &records.binding(&subject)?, &[(purpose, 1.0)])?;
     let mut files = ReleaseFiles::default();
-    let (fairness, measured) = released(&subject, subset, &paid, purpose, records_per_unit, &mut files)?;
+    let (fairness, measured) = released(&subject, records.all(), &paid, purpose, records_per_unit)?;
+    if let Some(scores) = &measured {
+        files.add(scores::SCORES, scores.to_json()?);
+    }
     let wider = |level: f64| again(&subject, measured.as_ref(), level);
     let comparison = Comparison::of(&subject.verified.fairness, &fairness, &wider)?;
     files.add(FAIRNESS, json(&fairness)?);
     files.add(COMPARISON, json(&comparison)?);
-    let says = match schema.bad_rows {
+    let says = match subject.model.encoding().schema().bad_rows {
         BadRows::Refuse => "every record fitted the model's schema (`bad_rows = \"refuse\"`)",
         BadRows::Drop => "the table could be read to its end (`bad_rows = \"drop\"`)",
     };
+    let has_coins = measured.is_some() && subject.model.pipeline().coins.is_some();
+    let coins = if has_coins { format!("; {IN_WORDS}, and figures are means over it") } else { String::new() };
     let words = Words {
         covers: "the figures on new records",
         existence: format!("that this release exists: it says that {says}"),
-        figures: test_figures(&fairness),
+        figures: test_figures(&fairness) + &coins,
     };
-    let statement = paid.publish(files, members.n_records(), words)?;
+    let statement = paid.publish(files, n_records, words)?;
     Ok(Evaluated { statement, fairness, comparison })
+}
+
+/// Newly labelled records, encoded.
+pub(crate) struct NewRecords {
+    table: EncodedTable,
+    source: RankFiles,
+    /// Those that are counted.
+    members: RowList,
+}
+
+impl NewRecords {
+    /// Reads a table; of a unit at most so many rows are counted.
+    pub(crate) fn read(subject: &Subject, files: &TableFiles, records_per_unit: u64) -> Result<Self> {
+        let schema = subject.model.encoding().schema();
+        let ranks: Arc<dyn Collective> = Arc::new(Alone);
+        let mut source = RankFiles::new(files.clone(), &ranks, false)?;
+        let temporary = std::env::temp_dir();
+        let (table, _) = source.encode(schema, EncodedFile::Temporary(&temporary), &temporary)?;
+        let mut members = RowList::all(&table);
+        if schema.unit.is_some() {
+            let held = HeldTable { table: &table, ranks: &Alone };
+            members = within_most(held, &members, most_of_a_unit(records_per_unit))?;
+        }
+        Ok(Self { table, source, members })
+    }
+
+    pub(crate) fn all(&self) -> TableSubset<'_> {
+        TableSubset { table: &self.table, source: &self.source, members: &self.members }
+    }
+
+    /// What noise on them is bound to.
+    pub(crate) fn binding(&self, subject: &Subject) -> Result<NoiseBinding> {
+        let rows = self.table.rows_digest();
+        let rows = rows.ok_or_else(|| FairdpError::Internal("a table without a digest".into()))?;
+        Ok(NoiseBinding::new(rows, None, &subject.digest))
+    }
 }
 
 /// Rows of a unit that are counted.
@@ -233,23 +265,19 @@ fn most_of_a_unit(records_per_unit: u64) -> u64 {
     records_per_unit
 }
 
-/// Releases the figures, and adds what they follow from.
+/// Releases the figures, and the scores that they follow from if there are any.
 fn released(
     subject: &Subject,
     subset: TableSubset<'_>,
     paid: &Paid<'_>,
     purpose: &str,
     records_per_unit: u64,
-    files: &mut ReleaseFiles,
 ) -> Result<(FairnessReport, Option<ScoresFile>)> {
     let model = &subject.model;
     let (groups, classes) = (model.encoding().groups(), model.classes());
-    let (noise, mut rng) = (paid.planned(purpose)?.noise_multiplier, paid.key.stream(purpose, 0));
+    let (noise, mut rng) = (paid.noise(purpose)?, paid.key.stream(purpose, 0));
     if let (Some(known), None) = (&subject.scores, model.number()) {
-        let cells = subset.scores(model, known)?;
-        let counts = scores::release(&cells, noise, records_per_unit, &mut rng)?;
-        let scores = known.of_test(counts);
-        files.add(scores::SCORES, scores.to_json()?);
+        let scores = known.of_test(released_scores(subset, (model, known), paid, records_per_unit)?);
         let report = at_level(subject, &scores, CONFIDENCE)?;
         let report = report.ok_or_else(|| FairdpError::Internal("scores without those of test records".into()))?;
         return Ok((report, Some(scores)));
@@ -270,15 +298,27 @@ fn released(
     Ok((report?, None))
 }
 
+/// Releases cumulative scores.
+pub(crate) fn released_scores(
+    subset: TableSubset<'_>,
+    (model, known): (&FittedModel, &ScoresFile),
+    paid: &Paid<'_>,
+    records_per_unit: u64,
+) -> Result<CumulativeCounts> {
+    let cells = subset.scores(model, known)?;
+    scores::release(&cells, paid.noise(SCORES)?, records_per_unit, &mut paid.key.stream(SCORES, 0))
+}
+
 /// The figures of test records at the model's thresholds, with intervals at this level; none without scores
 /// of test records.
 fn at_level(subject: &Subject, scores: &ScoresFile, level: f64) -> Result<Option<FairnessReport>> {
     let Some(counts) = &scores.test else { return Ok(None) };
     let model = &subject.model;
-    let edges = scores.edges_of(&model.pipeline().offsets, counts.n_groups());
-    let thresholds: Vec<Mixture> = edges.into_iter().map(Mixture::at).collect();
+    let thresholds = scores.decisions_of(model);
+    let class = scores.class().map(ToOwned::to_owned);
     let scores = GroupScores::new(scores, counts, model.encoding()).at_level(level);
-    FairnessReport::of_scores(&scores, &thresholds, model.classes()).map(Some)
+    let report = FairnessReport::of_scores(&scores, &thresholds, model.classes())?;
+    Ok(Some(FairnessReport { class, ..report }))
 }
 
 /// Both reports at another level, where both have scores.

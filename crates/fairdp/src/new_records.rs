@@ -2,13 +2,15 @@
 //! their people are to be protected.
 
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dp_accounting::{Delta, Epsilon};
+use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_linear::GaussianBudget;
 use dp_table::{ReadProgress, TableFiles};
 
@@ -88,7 +90,7 @@ impl NewTableOptions {
 pub(crate) struct Subject {
     pub(crate) verified: Verified,
     pub(crate) model: FittedModel,
-    /// Cumulative scores, of two classes with one threshold a group.
+    /// Cumulative scores of its training or test records.
     pub(crate) scores: Option<ScoresFile>,
     /// sha256 of its statement.
     pub(crate) digest: String,
@@ -107,9 +109,7 @@ impl Subject {
         let model = FittedModel::load(&release)?;
         let scores = if statement.files.contains_key(SCORES) {
             let bytes = input::bytes(&release.join(SCORES))?;
-            let scores = ScoresFile::from_json(&bytes, model.encoding().groups(), model.classes())?;
-            // Decisions of others are not those of one threshold a group.
-            Some(scores).filter(|scores| scores.class().is_none() && model.pipeline().coins.is_none())
+            Some(ScoresFile::from_json(&bytes, model.encoding().groups(), model.classes())?)
         } else {
             None
         };
@@ -199,10 +199,15 @@ impl<'a> Paid<'a> {
         Ok(Self { options, subject, key, account, planned, delta, total_epsilon })
     }
 
-    /// A release by its purpose.
-    pub(crate) fn planned(&self, purpose: &str) -> Result<&Planned> {
+    /// The noise of a release over what a unit can change, by its purpose.
+    pub(crate) fn noise(&self, purpose: &str) -> Result<NoiseMultiplier> {
         let found = self.planned.iter().find(|planned| planned.purpose == purpose);
-        found.ok_or_else(|| FairdpError::Internal(format!("{purpose}: not in the plan")))
+        let planned = found.ok_or_else(|| FairdpError::Internal(format!("{purpose}: not in the plan")))?;
+        #[cfg(test)]
+        if crate::hook::HALF_THE_NOISE.get() {
+            return Ok(NoiseMultiplier::new(0.5 * planned.noise_multiplier.get())?);
+        }
+        Ok(planned.noise_multiplier)
     }
 
     /// Writes the release, and the private ledger.

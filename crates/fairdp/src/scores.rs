@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dp_accounting::NoiseMultiplier;
 use dp_table::Group;
-use fair_decisions::{CumulativeCounts, PrefixSums, ScoreCells, ScoreGrid};
+use fair_decisions::{CumulativeCounts, Mixture, PrefixSums, ScoreCells, ScoreGrid};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
@@ -89,15 +89,29 @@ impl ScoresFile {
         Ok(text + "\n")
     }
 
-    /// The edge of each group's decisions, by the offsets of a model's classes.
-    pub(crate) fn edges_of(&self, offsets: &[Vec<f64>], n_groups: usize) -> Vec<usize> {
-        let edge = |group: usize| {
-            let offsets = offsets.get(group).unwrap_or(&offsets[0]);
-            let distance = |edge: f64| (edge - (offsets[0] - offsets[1])).abs();
-            // Thresholds are edges, but for the rounding of a difference.
-            (0..self.edges.len()).min_by(|&a, &b| distance(self.edges[a]).total_cmp(&distance(self.edges[b])))
-        };
-        (0..n_groups).map(|group| edge(group).unwrap_or(ScoreGrid::common())).collect()
+    /// The decisions of a model: the edges of each group's thresholds.
+    pub(crate) fn decisions_of(&self, model: &FittedModel) -> Vec<Mixture> {
+        let pipeline = model.pipeline();
+        let positive = class_order(self.class(), model.classes()).last().copied().unwrap_or_default();
+        let common = pipeline.common_offsets();
+        (0..model.encoding().groups().len())
+            .map(|group| {
+                if let Some(coins) = &pipeline.coins {
+                    let parts = coins.by_group[group].iter();
+                    return Mixture::of(parts.map(|part| (self.edge_at(part.threshold), part.probability)).collect());
+                }
+                let own = pipeline.offsets.get(group).unwrap_or(&pipeline.offsets[0]);
+                Mixture::at(self.edge_at(threshold(own, &common, positive)))
+            })
+            .collect()
+    }
+
+    /// The edge of a threshold: they are edges, but for the rounding of a difference.
+    fn edge_at(&self, threshold: f64) -> usize {
+        let distance = |edge: f64| (edge - threshold).abs();
+        let nearest =
+            (0..self.edges.len()).min_by(|&a, &b| distance(self.edges[a]).total_cmp(&distance(self.edges[b])));
+        nearest.unwrap_or(ScoreGrid::common())
     }
 
     /// The threshold of an edge.
@@ -148,6 +162,14 @@ pub(crate) fn offsets(threshold: f64, common: &[f64], positive: usize) -> Vec<f6
     offsets
 }
 
+/// The threshold of the positive class at these offsets: the inverse of [`offsets`].
+fn threshold(offsets: &[f64], common: &[f64], positive: usize) -> f64 {
+    match *offsets {
+        [negative, of_positive] => negative - of_positive,
+        _ => common[positive] - offsets[positive],
+    }
+}
+
 /// How records are counted by class and score.
 pub(crate) struct Scoring {
     grid: ScoreGrid,
@@ -167,6 +189,11 @@ impl Scoring {
     pub(crate) fn add(&self, cells: &mut ScoreCells, group: usize, class: usize, probabilities: &[f64]) {
         let is_right = self.places.len() == 2 || decide(probabilities, &self.without_positive()) == class;
         cells.add_of_many(group, self.places[class], is_right, self.cell(probabilities));
+    }
+
+    /// Counts a record without a label, as if it were of the first class that is counted.
+    pub(crate) fn add_unlabelled(&self, cells: &mut ScoreCells, group: usize, probabilities: &[f64]) {
+        cells.add(group, 0, self.cell(probabilities));
     }
 
     /// The cell of a record: on the side of each edge on which a decision at this edge puts it.
@@ -206,6 +233,17 @@ pub(crate) fn release(
 mod tests {
     use super::*;
     use dp_linear::sigmoid;
+
+    /// Of four classes with offsets, too, and where a class has another place.
+    #[test]
+    fn a_threshold_is_told_from_its_offsets() {
+        for (common, positive) in [(vec![0.4, 0.0], 1), (vec![0.3, -0.2, 0.5, 0.0], 2), (vec![0.3, -0.2, 0.5], 0)] {
+            for asked in [-1.5, 0.0, 0.7] {
+                let found = threshold(&offsets(asked, &common, positive), &common, positive);
+                assert!((found - asked).abs() < 1e-12, "{found} {asked}");
+            }
+        }
+    }
 
     /// A score equal to a threshold is on the side on which a decision puts it.
     #[test]

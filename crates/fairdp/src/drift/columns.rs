@@ -13,7 +13,7 @@ use crate::fairness::{CONFIDENCE, Rate};
 const KINDS: usize = 4;
 
 /// Counts by column and kind, of all rows and of each group's.
-pub(super) struct Columns {
+pub(crate) struct Columns {
     names: Vec<String>,
     rows: f64,
     /// `[columns][KINDS]`.
@@ -34,7 +34,7 @@ fn kinds(counts: &ColumnCounts) -> [u64; KINDS] {
 }
 
 impl Columns {
-    pub(super) fn new(counts: &TableCounts, groups: &[Group]) -> Self {
+    pub(crate) fn new(counts: &TableCounts, groups: &[Group]) -> Self {
         let names: Vec<String> = of(counts).map(|column| column.column.clone()).collect();
         let none = vec![[0.0; KINDS]; names.len()];
         Self {
@@ -48,7 +48,7 @@ impl Columns {
     }
 
     /// Takes over the counts after another row, of this group.
-    pub(super) fn count(&mut self, counts: &TableCounts, group: Option<usize>) {
+    pub(crate) fn count(&mut self, counts: &TableCounts, group: Option<usize>) {
         self.rows += 1.0;
         let mut of_group = group.and_then(|group| self.groups.get_mut(group));
         if let Some((_, rows, _)) = &mut of_group {
@@ -72,7 +72,7 @@ impl Columns {
     ///
     /// **Guarantee.** A row adds 1 to one kind of each column at most: a unit of `k` rows changes the
     /// counts of `c` columns by `k·√c` at most.
-    pub(super) fn released(&self, noise: NoiseMultiplier, records_per_unit: u64, rng: &mut ChaCha20Rng) -> Self {
+    pub(crate) fn released(&self, noise: NoiseMultiplier, records_per_unit: u64, rng: &mut ChaCha20Rng) -> Self {
         let std = noise.get() * records_per_unit as f64 * (self.names.len() as f64).sqrt().next_up();
         let exact: Vec<f64> = self.all.iter().flatten().copied().collect();
         let noisy = Grid::for_counts().release(exact, std, rng);
@@ -86,8 +86,14 @@ impl Columns {
         }
     }
 
+    /// The counts of all rows.
+    #[cfg(test)]
+    pub(crate) fn values(&self) -> Vec<f64> {
+        self.all.iter().flatten().copied().collect()
+    }
+
     /// Shares of values with their intervals, and the alarms.
-    pub(super) fn compared(&self, schema: &Schema, tolerance: f64, alarms: &mut Vec<String>) -> Vec<ColumnDrift> {
+    pub(crate) fn compared(&self, schema: &Schema, tolerance: f64, alarms: &mut Vec<String>) -> Vec<ColumnDrift> {
         // Every share may be an alarm: none of them is a false one with the confidence of all.
         let n = self.names.len() * KINDS * (1 + self.groups.len());
         let level = 1.0 - (1.0 - CONFIDENCE) / n.max(1) as f64;

@@ -15,18 +15,18 @@ use fair_metrics::noisy::Change;
 use serde::{Deserialize, Serialize};
 
 use self::columns::Columns;
-use self::table::NewTable;
+pub(crate) use self::table::NewTable;
 use crate::error::{FairdpError, Result};
 use crate::fairness::{CONFIDENCE, FairnessReport, Rate};
 use crate::fit::SCORES;
 use crate::new_records::{NewTableOptions, Paid, PaymentOptions, Subject, Words, refuse_taken};
 use crate::release::{FAIRNESS, ReleaseFiles, json};
-use crate::scores as scores_file;
+use crate::scores::{self as scores_file, ScoresFile};
 
 /// Its name in a release.
 const DRIFT: &str = "drift.json";
 /// Purpose of a release.
-const VALUES: &str = "values that are not declared, by column";
+pub(crate) const VALUES: &str = "values that are not declared, by column";
 
 /// How a table is compared with a release.
 #[derive(Debug, Clone)]
@@ -97,8 +97,8 @@ pub struct ColumnDrift {
 pub struct ScoreDrift {
     /// Whose.
     pub group: Group,
-    /// The probability of the positive class above which records are counted; none for the share of the
-    /// group in all records.
+    /// The probability of the positive class above which records are counted, of more than two classes that beside
+    /// the strongest other one alone, as decisions weigh them; none for the share of the group in all records.
     pub above: Option<f64>,
     /// In the release.
     pub before: Rate,
@@ -133,20 +133,12 @@ pub fn drift(folder: &Path, tables: &[String], options: &DriftOptions) -> Result
     refuse_taken(&payment.out)?;
     let most = subject.records_per_unit()?;
     let mut table = NewTable::read(&subject, &files, Some(most))?;
-    let shares: &[(&str, f64)] =
-        if subject.scores.is_some() { &[(VALUES, 0.5), (SCORES, 0.5)] } else { &[(VALUES, 1.0)] };
     let n_records = table.rows as usize;
-    let paid = Paid::enter(payment, &subject, n_records, &table.binding(&subject), shares)?;
-    let noise = paid.planned(VALUES)?.noise_multiplier;
-    let columns = table.columns.released(noise, most, &mut paid.key.stream(VALUES, 0));
+    let paid = Paid::enter(payment, &subject, n_records, &table.binding(&subject), shares(&subject))?;
+    let columns = released(&mut table, &paid, most)?;
     let mut files = ReleaseFiles::default();
-    if let (Some(known), Some(cells)) = (&subject.scores, table.cells.take()) {
-        let noise = paid.planned(SCORES)?.noise_multiplier;
-        let counts = scores_file::release(&cells, noise, most, &mut paid.key.stream(SCORES, 0))?;
-        if table.has_groups {
-            files.add(scores_file::SCORES, known.of_test(counts.clone()).to_json()?);
-        }
-        table.counts = Some(counts);
+    if let (Some(known), Some(counts), true) = (&subject.scores, &table.counts, table.has_groups) {
+        files.add(scores_file::SCORES, known.of_test(counts.clone()).to_json()?);
     }
     let privacy = "private for the people of the new table, by the statement beside it".to_owned();
     let drift = compared(&subject, &table, &columns, options.tolerance, privacy);
@@ -164,24 +156,42 @@ pub fn drift(folder: &Path, tables: &[String], options: &DriftOptions) -> Result
     Ok(drift)
 }
 
+/// Shares of the budget by purpose.
+pub(crate) fn shares(subject: &Subject) -> &'static [(&'static str, f64)] {
+    if subject.scores.is_some() { &[(VALUES, 0.5), (SCORES, 0.5)] } else { &[(VALUES, 1.0)] }
+}
+
+/// The counts with noise in the place of the exact ones; `most` are the rows of a unit.
+pub(crate) fn released(table: &mut NewTable, paid: &Paid<'_>, most: u64) -> Result<Columns> {
+    if let Some(cells) = &table.cells {
+        let counts = scores_file::release(cells, paid.noise(SCORES)?, most, &mut paid.key.stream(SCORES, 0))?;
+        table.counts = Some(counts);
+    }
+    Ok(table.columns.released(paid.noise(VALUES)?, most, &mut paid.key.stream(VALUES, 0)))
+}
+
 fn compared(subject: &Subject, table: &NewTable, columns: &Columns, tolerance: f64, privacy: String) -> Drift {
     let schema = subject.model.encoding().schema();
     let mut alarms = Vec::new();
     let columns = columns.compared(schema, tolerance, &mut alarms);
     let (scores, notes) = scores::compared(subject, table);
-    alarms.extend(scores.iter().filter(|drift| drift.change.is_told_from_noise).map(ScoreDrift::in_words));
+    let class = subject.scores.as_ref().and_then(ScoresFile::class);
+    alarms.extend(scores.iter().filter(|drift| drift.change.is_told_from_noise).map(|drift| drift.in_words(class)));
     Drift { privacy, rows: table.rows, tolerance, confidence: CONFIDENCE, columns, scores, alarms, notes }
 }
 
 impl ScoreDrift {
-    fn in_words(&self) -> String {
+    /// `class` is the positive one of more than two.
+    fn in_words(&self, class: Option<&str>) -> String {
+        let of_class = class.map_or(String::new(), |class| format!(" of {class} beside the strongest other class"));
         let percent = |rate: Rate| 100.0 * rate.value.unwrap_or_default();
         let (before, after) = (percent(self.before), percent(self.after));
         let of = &self.group;
         match self.above {
             None => format!("group {of}: {after:.1} % of the records, and {before:.1} % in the release"),
             Some(above) => format!(
-                "scores of {of}: {after:.1} % have a probability above {above:.3}, and {before:.1} % in the release"
+                "scores of {of}: {after:.1} % have a probability{of_class} above {above:.3}, and {before:.1} % in the \
+                 release"
             ),
         }
     }

@@ -13,10 +13,10 @@ use crate::new_records::Subject;
 /// Ranges of probability between whose edges shares are compared.
 const RANGES: usize = 8;
 
-/// Cumulative scores of a release or a table, of the classes that it has.
+/// Cumulative scores of a release, whose records are of two sides, or of a table, whose are all of the first.
 struct Counts<'a> {
     cumulative: &'a CumulativeCounts,
-    n_classes: usize,
+    n_sides: usize,
     sums: &'a PrefixSums,
 }
 
@@ -25,8 +25,8 @@ impl Counts<'_> {
     fn above(&self, groups: &[usize], edge: usize) -> Share {
         let mut sum = Share::exact(0.0, 0.0);
         for &group in groups {
-            for class in 0..self.n_classes {
-                sum = sum.and(self.cumulative.share_above(self.sums, group, class, edge));
+            for side in 0..self.n_sides {
+                sum = sum.and(self.cumulative.share_above(self.sums, group, side, edge));
             }
         }
         sum
@@ -34,10 +34,9 @@ impl Counts<'_> {
 
     /// Records of a group, and of all others.
     fn of_group(&self, group: usize) -> Share {
-        let total =
-            |group: usize| -> f64 { (0..self.n_classes).map(|class| self.cumulative.total(group, class)).sum() };
+        let total = |group: usize| -> f64 { (0..self.n_sides).map(|side| self.cumulative.total(group, side)).sum() };
         let others: f64 = (0..self.cumulative.n_groups()).filter(|other| *other != group).map(total).sum();
-        let noise = (0..self.n_classes).map(|class| self.cumulative.total_noise(self.sums, class).powi(2)).sum::<f64>();
+        let noise = (0..self.n_sides).map(|side| self.cumulative.total_noise(self.sums, side).powi(2)).sum::<f64>();
         Share::independent(total(group), others, noise, (self.cumulative.n_groups() - 1) as f64 * noise)
     }
 }
@@ -49,8 +48,8 @@ pub(super) fn compared(subject: &Subject, table: &NewTable) -> (Vec<ScoreDrift>,
         subject.scores.as_ref().and_then(|scores| Some((scores, scores.test.as_ref().or(scores.training.as_ref())?)));
     let (Some((scores, known)), Some(found)) = (known, &table.counts) else {
         notes.push(
-            "groups and scores are not compared: the release has no cumulative scores of two classes with one threshold a \
-             group"
+            "groups and scores are not compared: the release has no cumulative scores (they are of two classes, or of more \
+             with fairness.class)"
                 .to_owned(),
         );
         return (Vec::new(), notes);
@@ -59,8 +58,8 @@ pub(super) fn compared(subject: &Subject, table: &NewTable) -> (Vec<ScoreDrift>,
         notes.push("groups are not compared: the table has not all of their columns".to_owned());
     }
     let sums = PrefixSums::new();
-    let before = Counts { cumulative: known, n_classes: 2, sums: &sums };
-    let after = Counts { cumulative: found, n_classes: 1, sums: &sums };
+    let before = Counts { cumulative: known, n_sides: 2, sums: &sums };
+    let after = Counts { cumulative: found, n_sides: 1, sums: &sums };
     let groups = if table.has_groups { subject.model.encoding().groups() } else { &[] };
     let mut pairs: Vec<(Group, Option<f64>, Share, Share)> = Vec::new();
     if groups.len() > 1 {

@@ -12,22 +12,22 @@ use crate::key::NoiseBinding;
 use crate::new_records::Subject;
 
 /// Exact counts of a table. **Not private.**
-pub(super) struct NewTable {
+pub(crate) struct NewTable {
     /// Rows that are counted.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// Whether it has the columns of the groups.
-    pub(super) has_groups: bool,
-    pub(super) columns: Columns,
-    /// Scores by group, all as of one class; none where the release has none.
-    pub(super) cells: Option<ScoreCells>,
+    pub(crate) has_groups: bool,
+    pub(crate) columns: Columns,
+    /// Scores by group, all as of one class that is not positive; none where the release has none.
+    pub(crate) cells: Option<ScoreCells>,
     /// What is compared of them: exact, or released.
-    pub(super) counts: Option<CumulativeCounts>,
+    pub(crate) counts: Option<CumulativeCounts>,
     digest: RowsDigest,
 }
 
 impl NewTable {
     /// Reads a table; of a unit at most so many rows.
-    pub(super) fn read(subject: &Subject, files: &TableFiles, most: Option<u64>) -> Result<Self> {
+    pub(crate) fn read(subject: &Subject, files: &TableFiles, most: Option<u64>) -> Result<Self> {
         let encoding = subject.model.encoding();
         let schema = encoding.schema();
         let (mut reader, file) = (files.open()?, &files.paths()[0]);
@@ -81,7 +81,7 @@ impl NewTable {
             table.columns.count(encoder.counts(), group.filter(|_| has_groups));
             if let (Some(group), Some(scoring), Some(cells)) = (group, &scoring, &mut table.cells) {
                 subject.model.probabilities(features.iter().copied().enumerate(), &mut probabilities);
-                scoring.add(cells, group, 0, &probabilities);
+                scoring.add_unlabelled(cells, group, &probabilities);
             }
         }
         if table.rows == 0 {
@@ -92,7 +92,7 @@ impl NewTable {
     }
 
     /// What noise on it is bound to.
-    pub(super) fn binding(&self, subject: &Subject) -> NoiseBinding {
+    pub(crate) fn binding(&self, subject: &Subject) -> NoiseBinding {
         NoiseBinding::new(self.digest, None, &subject.digest)
     }
 }

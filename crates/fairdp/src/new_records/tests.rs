@@ -18,10 +18,10 @@ use crate::init::{InitOptions, init};
 use crate::new_records::{NewTableOptions, PaymentOptions};
 use crate::statement::ReleaseStatement;
 
-const PER_UNIT: u64 = 2;
+pub(super) const PER_UNIT: u64 = 2;
 
 /// A table whose units have three rows each, from the unit of this number on, spelled in three ways.
-fn units(path: &Path, first: usize) {
+pub(super) fn units(path: &Path, first: usize) {
     let mut csv = Vec::new();
     Example { rows: 3_000, ..Example::default() }.write(&mut csv).unwrap();
     let csv = String::from_utf8(csv).unwrap();
@@ -34,7 +34,7 @@ fn units(path: &Path, first: usize) {
     fs::write(path, table).unwrap();
 }
 
-fn payment(out: &Path) -> PaymentOptions {
+pub(super) fn payment(out: &Path) -> PaymentOptions {
     PaymentOptions {
         out: out.to_owned(),
         epsilon: EpsilonChoice::Given(1.0),
@@ -81,12 +81,9 @@ fn difference(here: &Path, number: &str) -> [f64; 2] {
     [all[0] - fewer[0], all[1] - fewer[1]]
 }
 
-#[test]
-fn a_unit_changes_the_counts_by_as_many_records_as_are_paid_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let here = folder.path();
+/// A run of units of two rows, `run`, on the table `all.csv`.
+pub(super) fn fitted(here: &Path) {
     units(&here.join("all.csv"), 0);
-    units(&here.join("fewer.csv"), 1);
     let options = InitOptions {
         label: "outcome".into(),
         groups: vec!["group".into()],
@@ -98,7 +95,14 @@ fn a_unit_changes_the_counts_by_as_many_records_as_are_paid_for() {
     fs::write(here.join("c.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
     let go_on = &mut |_: crate::fit::Progress<'_>| ControlFlow::Continue(());
     fit(&here.join("c.toml"), &FitOptions { seed: Some(1), ..FitOptions::new(here.join("run")) }, go_on).unwrap();
+}
 
+#[test]
+fn a_unit_changes_the_counts_by_as_many_records_as_are_paid_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    fitted(here);
+    units(&here.join("fewer.csv"), 1);
     // Noise of some ten records is the same in both, but for its rounding.
     for difference in difference(here, "") {
         assert!((difference - 2.0).abs() < 0.9, "{difference}");

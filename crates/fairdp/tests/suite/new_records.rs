@@ -149,3 +149,36 @@ fn a_table_that_drifted_is_an_alarm() {
     let said = text(&program(here, &["drift", "run", "alone.csv"]).stdout);
     assert!(said.contains("groups are not compared: the table has not all of their columns"), "{said}");
 }
+
+/// One of five classes is the positive one: its scores are compared, and figures have its name.
+#[test]
+fn scores_of_one_class_of_several_are_compared() {
+    let folder = declared(12_000, |config| config);
+    let here = folder.path();
+    let init = ["init", "table.csv", "--label", "region", "--group", "group", "--delta", "1e-5", "-q"];
+    let config = done(here, &init).replace("from = \"data\"", "public = true");
+    let class = "fairness = { mode = \"none\", class = \"east\" }";
+    fs::write(here.join("fairdp.toml"), config.replace("fairness = \"none\"", class)).unwrap();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "-q", "--seed", "1"]);
+    table(here, "new.csv", 8_000, |_, line| line.to_owned());
+
+    let output = program(here, &["drift", "run", "new.csv", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert!(output.status.success() && answer["scores"].as_array().unwrap().len() > 7, "{answer}");
+    done(here, &["evaluate", "run", "new.csv", "--epsilon", "1", "--seed", "5", "--out", "e"]);
+    done(here, &["verify", "e"]);
+    let fairness = json(here.join("e/release/fairness.json"));
+    assert!(fairness["class"] == "east" && fairness["overall"]["auc"]["value"].is_number(), "{fairness}");
+    let changes = json(here.join("e/release/comparison.json"))["changes"].clone();
+    assert!(changes.as_array().unwrap().iter().any(|change| change["figure"] == "auc"), "{changes}");
+    let paid = ["drift", "run", "new.csv", "--epsilon", "1", "--seed", "6", "--out", "d"];
+    done(here, &paid);
+    done(here, &["verify", "d"]);
+    assert!(json(here.join("d/release/scores.json"))["class"] == "east");
+
+    // Without a positive class there are no scores, and the answer says so.
+    fs::write(here.join("fairdp.toml"), config).unwrap();
+    done(here, &["fit", "fairdp.toml", "--out", "plain", "-q", "--seed", "1"]);
+    let said = done(here, &["drift", "plain", "new.csv"]);
+    assert!(said.contains("the release has no cumulative scores"), "{said}");
+}
