@@ -15,6 +15,8 @@ thread_local! {
     pub(crate) static ALL_ROWS_OF_A_UNIT: Cell<bool> = const { Cell::new(false) };
     /// A fault: figures of new records, and scores of trials, have half of the noise that is charged.
     pub(crate) static HALF_THE_NOISE: Cell<bool> = const { Cell::new(false) };
+    /// A fault: a trial counts an answer in its own group and in the first one.
+    pub(crate) static ANSWERS_TWICE: Cell<bool> = const { Cell::new(false) };
     /// An attack: every run has this key, as if it were copied from one to the next.
     pub(crate) static COPIED_KEY: RefCell<Option<DrawnKey>> = const { RefCell::new(None) };
 }

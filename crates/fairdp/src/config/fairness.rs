@@ -104,6 +104,11 @@ impl FairnessEntry {
         Ok(aim.with_one_threshold(self.one_threshold).with_coins(self.coins))
     }
 
+    /// The same with another mode.
+    pub(crate) fn aim_of(&self, mode: Mode) -> Result<Aim, fair_decisions::DecisionError> {
+        Self { mode, ..self.clone() }.aim()
+    }
+
     /// The position of the positive class, if there is one.
     pub(crate) fn positive(&self, classes: &[String]) -> Option<usize> {
         match &self.class {

@@ -199,6 +199,15 @@ impl Config {
             let message = "tuning.goal = \"worst-group\": expected with a [[group]], whose accuracies it compares";
             return Err(EntryError::new("tuning.goal", message));
         }
+        if tuning.has_modes() && !(self.has_scores() && self.n_groups() > 1) {
+            let message = "tuning.candidate: fairness is expected with two groups or more, and of more than two classes with \
+                           fairness.class";
+            return Err(EntryError::new("tuning.candidate", message));
+        }
+        if tuning.has_modes() && self.fairness.mode != Mode::None {
+            let message = "fairness.mode: expected \"none\" where candidates of [tuning] have modes";
+            return Err(EntryError::new("fairness", message));
+        }
         let model = &self.model;
         let is_plain =
             model.kind == ModelKind::Auto && model.hidden.is_none() && model.objective == Objective::Population;

@@ -1,6 +1,7 @@
 //! `[tuning]`: settings that are chosen on the records, within the budget.
 
 use dp_linear::Objective;
+use fair_decisions::Mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -57,12 +58,21 @@ pub struct CandidateEntry {
     /// As `[method]`.
     #[serde(default)]
     pub method: MethodChoice,
+    /// As the mode of `fairness`, whose limits and positive class are those of `[fairness]`; with `goal =
+    /// "worst-group"`. Where a candidate has one, each trial releases its own scores and has its own thresholds.
+    #[schemars(with = "Option<Names<Mode>>")]
+    pub fairness: Option<Mode>,
 }
 
 impl TuningEntry {
     /// Share of the training records on which trials are compared.
     pub(crate) fn fraction(&self) -> f64 {
         self.validation.unwrap_or(0.1)
+    }
+
+    /// Whether trials have thresholds of their own.
+    pub(crate) fn has_modes(&self) -> bool {
+        self.candidate.iter().any(|candidate| candidate.fairness.is_some())
     }
 
     pub(super) fn check(&self) -> Result<(), EntryError> {
@@ -81,6 +91,11 @@ impl TuningEntry {
             if !(floor > 0.0 && floor < 1.0) {
                 return Err(EntryError::value("tuning.min_accuracy", floor, "above 0, below 1"));
             }
+        }
+        if self.has_modes() && self.goal != TuningGoal::WorstGroup {
+            let message = "tuning.candidate: fairness is expected with goal = \"worst-group\": the probabilities that trials are \
+                           compared by else do not depend on it";
+            return Err(EntryError::new("tuning.goal", message));
         }
         if self.candidate.len() < 2 {
             let message = format!("tuning.candidate has {} entries: expected at least 2", self.candidate.len());

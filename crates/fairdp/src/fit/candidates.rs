@@ -4,6 +4,7 @@ use dp_accounting::{
     Accountant as _, Calibration, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, RdpAccountant, TrialCount,
 };
 use dp_linear::{GaussianBudget, steps_for};
+use fair_decisions::Mode;
 
 use crate::account::RELATION;
 use crate::config::{Config, TuningEntry};
@@ -14,6 +15,10 @@ use crate::subset::Subset;
 
 /// Steps of conditioned training: whitened rows need few.
 const CONDITIONED_STEPS: u64 = 60;
+
+/// Purposes of a search's release on training records.
+const GRADIENTS: &str = "gradients of the best trial";
+const GRADIENTS_AND_SCORES: &str = "gradients and scores of the best trial";
 
 /// Something that may be trained, with its noise.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +31,10 @@ pub(crate) struct Candidate {
     /// Of one step's gradients.
     pub(crate) noise_multiplier: NoiseMultiplier,
     pub(crate) steps: u64,
+    /// What its thresholds are chosen by.
+    pub(crate) fairness: Mode,
+    /// Of the scores that a trial releases for its thresholds, where trials have their own.
+    pub(crate) scores: Option<NoiseMultiplier>,
 }
 
 /// What is public of a fit besides its candidates.
@@ -35,6 +44,8 @@ pub(super) struct Limits<'a> {
     pub(super) n_records: usize,
     /// Share of the gradients in the budget.
     pub(super) share: f64,
+    /// Share of the scores that each trial of a search releases.
+    pub(super) scores: f64,
     /// The other releases on training records.
     pub(super) others: &'a [Planned],
 }
@@ -52,7 +63,15 @@ impl Limits<'_> {
             Method::Sgd(named) => self.calibrated(named)?,
         };
         let (model, method) = (recipe.model_text(config.model.kind), recipe.method_text());
-        let candidate = Candidate { recipe, model, method, noise_multiplier: planned.noise_multiplier, steps };
+        let candidate = Candidate {
+            recipe,
+            model,
+            method,
+            noise_multiplier: planned.noise_multiplier,
+            steps,
+            fairness: config.fairness.mode,
+            scores: None,
+        };
         Ok((candidate, planned))
     }
 
@@ -107,12 +126,16 @@ impl Limits<'_> {
         let alone = |recipe: &Recipe| -> Result<f64> {
             let calibration = Calibration::new(RELATION, epsilon, delta)?.with_relative_tolerance(1e-4)?;
             let sigma =
-                calibration.noise_multiplier(|sigma| self.trial(recipe, sigma).unwrap_or(DpEvent::NonPrivate))?;
+                calibration.noise_multiplier(|sigma| self.trial(recipe, sigma, None).unwrap_or(DpEvent::NonPrivate))?;
             Ok(sigma.get())
         };
         let alone = recipes.iter().map(alone).collect::<Result<Vec<f64>>>()?;
+        let scores = if self.scores > 0.0 { Some(self.budget.noise_multiplier(self.scores, 1)?.get()) } else { None };
+        let scores = |factor: f64| scores.map(|sigma| NoiseMultiplier::new(sigma * factor)).transpose();
         let event = |factor: f64| -> Result<DpEvent> {
-            let one = |(recipe, sigma): (&Recipe, &f64)| self.trial(recipe, NoiseMultiplier::new(sigma * factor)?);
+            let scores = scores(factor)?;
+            let one =
+                |(recipe, sigma): (&Recipe, &f64)| self.trial(recipe, NoiseMultiplier::new(sigma * factor)?, scores);
             Ok(DpEvent::OneOf(recipes.iter().zip(&alone).map(one).collect::<Result<_>>()?).best_of(trials))
         };
         let mut spent = RdpAccountant::new(RELATION);
@@ -121,7 +144,7 @@ impl Limits<'_> {
         let factor = calibration.noise_multiplier(|factor| event(factor.get()).unwrap_or(DpEvent::NonPrivate))?;
         let training = Planned {
             part: Subset::Training,
-            purpose: "gradients of the best trial".into(),
+            purpose: if self.scores > 0.0 { GRADIENTS_AND_SCORES } else { GRADIENTS }.into(),
             share: self.share,
             count: 1,
             noise_multiplier: factor,
@@ -138,9 +161,13 @@ impl Limits<'_> {
             event: compare(sigma),
         };
         let candidate = |((recipe, alone), entry): ((Recipe, f64), &crate::config::CandidateEntry)| {
+            let fairness = entry.fairness.unwrap_or(self.config.fairness.mode);
+            let decisions = entry.fairness.map_or(String::new(), |mode| format!("; fairness {}", mode.name()));
             Ok(Candidate {
                 model: format!("{}; one of {} candidates", recipe.model_text(entry.kind), tuning.candidate.len()),
-                method: recipe.method_text(),
+                method: recipe.method_text() + &decisions,
+                fairness,
+                scores: scores(factor.get())?,
                 noise_multiplier: NoiseMultiplier::new(alone * factor.get())?,
                 steps: self.steps(&recipe),
                 recipe,
@@ -150,13 +177,17 @@ impl Limits<'_> {
         Ok((candidates.collect::<Result<_>>()?, [training, validation]))
     }
 
-    /// All steps of one candidate.
-    fn trial(&self, recipe: &Recipe, sigma: NoiseMultiplier) -> Result<DpEvent> {
+    /// All steps of one candidate, and its scores.
+    fn trial(&self, recipe: &Recipe, sigma: NoiseMultiplier, scores: Option<NoiseMultiplier>) -> Result<DpEvent> {
         let step = match &recipe.method {
             Method::FullDescent(_) | Method::Conditioned { .. } => DpEvent::gaussian(sigma),
             Method::Sgd(named) => self.named_step(named, sigma)?,
         };
-        Ok(step.repeated(self.steps(recipe)))
+        let steps = step.repeated(self.steps(recipe));
+        Ok(match scores {
+            Some(scores) => DpEvent::Composed(vec![steps, DpEvent::gaussian(scores)]),
+            None => steps,
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 mod audit;
 mod candidates;
 mod checkpoint;
+mod decisions;
 mod device;
 mod features;
 mod finished;
@@ -55,7 +56,7 @@ use self::widths::widths;
 use crate::account::Account;
 use crate::blocks::{column_blocks, purposes};
 use crate::bounds;
-use crate::config::{ColumnEntry, Config, ConfigText, EpsilonChoice, Reading, with_epsilon};
+use crate::config::{ColumnEntry, Config, ConfigText, EpsilonChoice, Reading, TuningEntry, with_epsilon};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
@@ -256,10 +257,12 @@ impl FitPlan {
             releases.push(Planned::gaussian(budget, Subset::Training, RIGHT_ANSWERS, RECALL, recall.rounds)?);
             share -= RECALL;
         }
-        if thresholds > 0.0 {
+        let in_trials = has_scores_in_trials(config);
+        if thresholds > 0.0 && !in_trials {
             releases.push(Planned::gaussian(budget, Subset::Training, SCORES, thresholds, 1)?);
         }
-        let limits = Limits { config, budget, n_records, share, others: &releases };
+        let scores = if in_trials { thresholds } else { 0.0 };
+        let limits = Limits { config, budget, n_records, share, scores, others: &releases };
         let candidates = match &config.tuning {
             None => {
                 let (candidate, gradients) = limits.single()?;
@@ -368,8 +371,14 @@ fn share_of_scores(config: &Config, budget: GaussianBudget) -> Result<f64> {
     let counts = CumulativeCounts::expected(&ScoreCells::of_classes(1, config.label.classes.len()), std);
     let noise = counts.encoding_noise(0) * sums.largest_error();
     let wanted = (noise / (ERROR * config.fairness.smallest as f64)).powi(2);
-    let most = if config.fairness.mode == Mode::None { MOST_FOR_PRICES } else { MOST_FOR_THRESHOLDS };
+    let has_thresholds = config.fairness.mode != Mode::None || has_scores_in_trials(config);
+    let most = if has_thresholds { MOST_FOR_THRESHOLDS } else { MOST_FOR_PRICES };
     Ok(wanted.min(most))
+}
+
+/// Whether every trial of a search releases scores, and has its own thresholds.
+fn has_scores_in_trials(config: &Config) -> bool {
+    config.tuning.as_ref().is_some_and(TuningEntry::has_modes)
 }
 
 /// Everything that may be trained.

@@ -13,10 +13,11 @@ use rayon::ThreadPool;
 
 use super::candidates::{Candidate, trials};
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
+use super::decisions::with_thresholds;
 use super::device;
 use super::folder::RunFolder;
 use super::journal::{Journal, Log, Progress};
-use super::search::search;
+use super::search::{Chosen, Searched, search};
 use super::tables::{Measured, TableSubset, Tables, can_share};
 use super::texts;
 use super::training::{Continuation, Trained, Training};
@@ -46,7 +47,6 @@ use crate::statement::{Facts, Program, ReleaseStatement};
 use crate::streams::TableStreams;
 use crate::subset::Subset;
 use crate::subsets::{Division, HeldOutShares};
-use crate::thresholds::chosen;
 use crate::unfinished;
 
 /// More threads than any machine has cores.
@@ -192,14 +192,16 @@ fn run(
     let total_epsilon = run.enter_ledger(&mut checkpoints, &key, &plan)?;
 
     let training = Training::new(document.config, &plan, tables.training.encoding(), options, device, pool);
-    let (mut model, curves, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, journal)?;
-    let mut scores = run.choose_thresholds(&mut model, &plan, &tables, &key, journal)?;
+    let (mut model, curves, chosen) = run.train(&training, &tables, schema, &key, &mut checkpoints, journal)?;
+    let candidate = chosen.candidate;
+    let of_scores = if candidate.scores.is_some() { &chosen.key } else { &key };
+    let mut scores = run.choose_thresholds(&mut model, candidate, &plan, &tables, of_scores, journal)?;
     let measured = if plan.has_test() { tables.test() } else { tables.training() };
     if plan.has_test() {
         journal.stage("testing")?;
     }
     let mut answers = measured.answers(&model)?;
-    let fairness = run.fairness(&model, (&tables, &answers), scores.as_mut(), &plan, &key)?;
+    let fairness = run.fairness(&model, candidate, (&tables, &answers), scores.as_mut(), &plan, &key)?;
     if let Some(corrections) = fairness.numbers.as_ref().and_then(|numbers| numbers.corrections.as_ref()) {
         model.subtract(corrections.subtracted());
         answers = measured.answers(&model)?;
@@ -323,28 +325,34 @@ impl Run<'_> {
         key: &NoiseKey,
         checkpoints: &mut Checkpoints,
         journal: &mut Journal<'_>,
-    ) -> Result<(FittedModel, Curves, &'a Candidate)> {
+    ) -> Result<(FittedModel, Curves, Chosen<'a>)> {
         if self.options.device != DeviceName::Cpu {
             journal.stage(format!("training on {}", self.options.device))?;
         }
         let rows = tables.training().rows(self.options.ranks.clone());
-        let (trained, prepared, candidate) = match &self.config().tuning {
+        let (trained, prepared, chosen) = match &self.config().tuning {
             None => {
                 let candidate = &training.plan.candidates[0];
                 let place = self.private.join(TRAINER_CHECKPOINT);
                 let continuation = Continuation { state: checkpoints.take_state(), checkpoints, trainer: &place };
                 let prepared = training.prepare(candidate, &rows, key)?;
                 let trained = training.run(candidate, &rows, &prepared, key, Some(continuation), journal)?;
-                (trained, prepared, candidate)
+                (trained, prepared, Chosen { candidate, key: key.clone() })
             }
             Some(tuning) => {
                 let validation = tables.validation().rows(self.options.ranks.clone());
-                search(training, trials(tuning)?, [&rows, &validation], &schema, key, journal)?
+                let records = Searched {
+                    config: self.config(),
+                    training: tables.training(),
+                    rows: &rows,
+                    validation: &validation,
+                };
+                search(training, trials(tuning)?, records, &schema, key, journal)?
             }
         };
-        let model = self.model(trained, schema, candidate)?;
-        let curves = training.curves(&model, candidate, &prepared)?;
-        Ok((model, curves, candidate))
+        let model = self.model(trained, schema, chosen.candidate)?;
+        let curves = training.curves(&model, chosen.candidate, &prepared)?;
+        Ok((model, curves, chosen))
     }
 
     fn model(&self, trained: Trained, schema: Schema, candidate: &Candidate) -> Result<FittedModel> {
@@ -358,6 +366,7 @@ impl Run<'_> {
     fn choose_thresholds(
         &self,
         model: &mut FittedModel,
+        candidate: &Candidate,
         plan: &FitPlan,
         tables: &Tables,
         key: &NoiseKey,
@@ -366,17 +375,14 @@ impl Run<'_> {
         if !self.config().has_scores() {
             return Ok(None);
         }
-        let mut scores = ScoresFile::of(model, self.config().fairness.class.clone());
-        if let Some(planned) = plan.scores_of(Subset::Training) {
-            journal.stage("releasing scores")?;
-            let cells = tables.training().scores(model, &scores)?;
-            let counts = self.release_scores(planned, &cells, &mut key.stream("scores", 0))?;
-            let (aim, decision) = (self.config().fairness.aim()?, model.pipeline().decision);
-            let (_, thresholds) = chosen(&scores, &counts, &aim, decision, model.encoding().groups(), model.classes());
-            model.set_thresholds(&thresholds)?;
-            scores.training = Some(counts);
-        }
-        Ok(Some(scores))
+        // Of a trial these are the scores that it released: key and records are the same.
+        let noise = candidate.scores.or(plan.scores_of(Subset::Training).map(|planned| planned.noise_multiplier));
+        let Some(noise) = noise else {
+            return Ok(Some(ScoresFile::of(model, self.config().fairness.class.clone())));
+        };
+        journal.stage("releasing scores")?;
+        let rng = &mut key.stream("scores", 0);
+        with_thresholds(model, self.config(), candidate.fairness, tables.training(), noise, rng).map(Some)
     }
 
     fn release_scores(&self, planned: &Planned, cells: &ScoreCells, rng: &mut ChaCha20Rng) -> Result<CumulativeCounts> {
@@ -387,6 +393,7 @@ impl Run<'_> {
     fn fairness(
         &self,
         model: &FittedModel,
+        candidate: &Candidate,
         (tables, measured): (&Tables, &Measured),
         scores: Option<&mut ScoresFile>,
         plan: &FitPlan,
@@ -413,7 +420,7 @@ impl Run<'_> {
             let cells = tables.test().scores(model, scores)?;
             scores.test = Some(self.release_scores(planned, &cells, &mut key.stream("test scores", 0))?);
         }
-        post_processing::report(scores, &self.config().fairness.aim()?, model)
+        post_processing::report(scores, &self.config().fairness.aim_of(candidate.fairness)?, model)
     }
 
     /// Errors of predicted numbers by group from sums over test records, if there are any.

@@ -1,13 +1,13 @@
 //! The noisy score of a trial: of its own answers alone, so that the best of many can be charged.
 
 use dp_engine::Grid;
-use dp_linear::{RowSource as _, sum_rows};
+use dp_linear::sum_rows;
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{Config, TuningGoal};
 use crate::error::Result;
 use crate::model::FittedModel;
-use crate::subsets::{GroupedRows as _, SubsetRows, features};
+use crate::subsets::{GroupedRows, features};
 
 /// Records that every recall is drawn by, in standard deviations of their noise.
 const FEW: f64 = 5.0;
@@ -38,27 +38,43 @@ impl ScoreGoal {
     pub(super) fn score(
         self,
         model: &FittedModel,
-        rows: &SubsetRows<'_>,
+        rows: &impl GroupedRows,
         std: f64,
         rng: &mut ChaCha20Rng,
     ) -> Result<f64> {
+        let noisy = self.released(model, rows, std, rng)?;
+        Ok(match self {
+            Self::Probabilities => noisy[0],
+            Self::WorstGroup { min_accuracy } => of_worst_group(&noisy, model.classes().len(), std, min_accuracy),
+        })
+    }
+
+    /// The sums with noise.
+    pub(super) fn released(
+        self,
+        model: &FittedModel,
+        rows: &impl GroupedRows,
+        std: f64,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Vec<f64>> {
+        #[cfg(test)]
+        let std = if crate::hook::HALF_THE_NOISE.get() { 0.5 * std } else { std };
+        let (grid, sums) = self.sums(model, rows)?;
+        Ok(grid.release(sums, std, rng))
+    }
+
+    /// Exact sums in steps of their grid. **Not private.**
+    pub(super) fn sums(self, model: &FittedModel, rows: &impl GroupedRows) -> Result<(Grid, Vec<f64>)> {
         match self {
-            Self::Probabilities => {
-                let sum = brier(model, rows)?;
-                Ok(Grid::for_values(1.0, rows.len()).release(vec![sum], std, rng)[0])
-            }
-            Self::WorstGroup { min_accuracy } => {
-                let n_classes = model.classes().len();
-                let counts = Grid::for_counts().release(answers(model, rows)?, std, rng);
-                Ok(of_worst_group(&counts, n_classes, std, min_accuracy))
-            }
+            Self::Probabilities => Ok((Grid::for_values(1.0, rows.len()), vec![brier(model, rows)?])),
+            Self::WorstGroup { .. } => Ok((Grid::for_counts(), answers(model, rows)?)),
         }
     }
 }
 
 /// `Σ w (1 − ½ Σ_c (p_c − y_c)²)` over records of weight `w`, in steps of the grid: 1 less the Brier
 /// score, a proper one.
-fn brier(model: &FittedModel, rows: &SubsetRows<'_>) -> Result<f64> {
+fn brier(model: &FittedModel, rows: &impl GroupedRows) -> Result<f64> {
     let grid = Grid::for_values(1.0, rows.len());
     let scratch = || vec![0.0; model.classes().len()];
     let sum = sum_rows(rows, 1, scratch, |probabilities, _, row, sum| {
@@ -71,7 +87,7 @@ fn brier(model: &FittedModel, rows: &SubsetRows<'_>) -> Result<f64> {
 }
 
 /// Numbers of records by group, class and whether the answer is right: `[groups, classes, 2]`, wrong first.
-fn answers(model: &FittedModel, rows: &SubsetRows<'_>) -> Result<Vec<f64>> {
+fn answers(model: &FittedModel, rows: &impl GroupedRows) -> Result<Vec<f64>> {
     let (n_groups, n_classes) = (model.encoding().groups().len(), model.classes().len());
     let scratch = || vec![0.0; n_classes];
     let counts = sum_rows(rows, 2 * n_groups * n_classes, scratch, |probabilities, index, row, sum| {
@@ -83,6 +99,14 @@ fn answers(model: &FittedModel, rows: &SubsetRows<'_>) -> Result<Vec<f64>> {
         let answer = model.decide(probabilities, features(row), group);
         sum[2 * (group * n_classes + row.label) + usize::from(answer == row.label)] += 1.0;
     })?;
+    #[cfg(test)]
+    if crate::hook::ANSWERS_TWICE.get() {
+        let mut twice = counts.clone();
+        for (place, count) in counts.iter().enumerate().skip(2 * n_classes) {
+            twice[place % (2 * n_classes)] += count;
+        }
+        return Ok(twice);
+    }
     Ok(counts)
 }
 

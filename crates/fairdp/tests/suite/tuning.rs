@@ -84,3 +84,53 @@ fn a_search_for_the_worst_group_names_its_candidates() {
         assert!(code == 2 && told.contains(message), "{told}");
     }
 }
+
+const MODES: &str = "\n[tuning]\nmean_trials = 2\ngoal = \"worst-group\"\n\n[[tuning.candidate]]\n\
+                     fairness = \"equalized-odds\"\n\n[[tuning.candidate]]\nfairness = \"worst-group\"\n\
+                     objective = \"equal-classes\"\n";
+
+/// Each trial releases scores for its thresholds, which are charged with its gradients and not again.
+#[test]
+fn trials_have_thresholds_of_their_own() {
+    let folder = declared(6_000, |config| config + MODES);
+    let here = folder.path();
+    let plan = done(here, &["fit", "fairdp.toml", "--plan"]);
+    assert!(
+        plan.contains("gradients and scores of the best trial") && plan.contains("fairness equalized-odds"),
+        "{plan}"
+    );
+    let read = |out: &str, threads: &str| {
+        done(here, &["fit", "fairdp.toml", "--out", out, "--threads", threads, "--seed", "4", "-q"]);
+        ["model.safetensors", "scores.json", "pipeline.json"]
+            .map(|name| fs::read(here.join(out).join("release").join(name)).unwrap())
+    };
+    assert!(read("a", "1") == read("b", "2"));
+    done(here, &["verify", "a"]);
+    let statement = json(here.join("a/release/statement.json"));
+    let epsilon = statement["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 1.0 && epsilon > 0.98, "{epsilon}");
+    assert!(statement["tuning"].as_str().unwrap().contains("; fairness worst-group"), "{statement}");
+    let of_training = statement["events"].as_array().unwrap().iter().filter(|event| event["part"] == "training");
+    let purposes: Vec<_> = of_training.map(|event| event["purpose"].as_str().unwrap()).collect();
+    assert!(purposes.contains(&"gradients and scores of the best trial"), "{purposes:?}");
+    assert!(!purposes.iter().any(|purpose| purpose.starts_with("cumulative")), "{purposes:?}");
+    assert!(!json(here.join("a/release/scores.json"))["training"].is_null());
+    assert!(!json(here.join("a/release/fairness.json"))["thresholds"].is_null());
+    done(here, &["fairness", "a", "--mode", "demographic-parity", "--out", "c"]);
+
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    for (from, to, message) in [
+        ("goal = \"worst-group\"\n", "", "fairness is expected with goal = \"worst-group\""),
+        (
+            "fairness = \"none\"",
+            "fairness = \"equal-opportunity\"",
+            "expected \"none\" where candidates of [tuning] have modes",
+        ),
+        ("\"equalized-odds\"\n\n", "\"equalised\"\n\n", "equalized-odds"),
+    ] {
+        assert!(config.contains(from), "{from}");
+        fs::write(here.join("fairdp.toml"), config.replacen(from, to, 1)).unwrap();
+        let (code, told) = refused(here, &["fit", "fairdp.toml", "--plan"]);
+        assert!(code == 2 && told.contains(message), "{told}");
+    }
+}

@@ -9,6 +9,8 @@ mod options;
 mod releases;
 mod report;
 mod rows;
+#[cfg(test)]
+mod trials;
 mod watch;
 
 use std::ops::ControlFlow;
