@@ -146,11 +146,6 @@ impl InitOptions {
     }
 }
 
-/// From this number of rows on, or of units where these have several, finer bins are worth their noise.
-const MANY_RECORDS: u64 = 20_000;
-/// Below this number of records times ε, curves of a number's columns are straight lines: the noise
-/// of bins costs more than what they tell. Found on training folds of a generated table.
-const FEW_FOR_BINS: f64 = 2_500.0;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
 
 /// The line of the decision; some methods have one of their own.
@@ -249,17 +244,12 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     for name in &options.groups {
         group(&mut text, find(name, "--group")?)?;
     }
-    let most = MANY_RECORDS.max((FEW_FOR_BINS / epsilon) as u64);
+    let most = BinsOf::enough(epsilon);
     let n_records = match &options.unit {
         Some(unit) => n_units(&files, find(unit, "--unit")?, most)?,
         None => guess.rows,
     };
-    let bins = match range {
-        Some(_) if n_records as f64 * epsilon < FEW_FOR_BINS => BinsOf::One,
-        _ if n_records >= MANY_RECORDS => BinsOf::Many,
-        _ => BinsOf::Some,
-    };
-    inputs(&mut text, &guess, options, bins);
+    inputs(&mut text, &guess, options, BinsOf::of(n_records, epsilon, range.is_some()));
     Ok(text)
 }
 

@@ -189,15 +189,28 @@ fn an_empty_line_is_said() {
     assert!(config.contains("\n# 2 empty lines, the first line 402: read as nothing here"), "{config}");
 }
 
-/// Bins are as fine as their noise allows, which is that of people.
+/// Bins are as fine as their noise allows: that of people, at this ε.
 #[test]
-fn bins_go_by_people_where_these_have_several_rows() {
+fn bins_go_by_people_and_by_epsilon() {
     let folder = tempfile::tempdir().unwrap();
-    let table = rows("x,p,y", 24_000, |i| format!("{}.5,p{},{}", i % 700, i / 4, i % 3 % 2));
-    assert!(section(&proposed(folder.path(), &table, &[]), "x").contains("bins = 32\n"));
-    assert!(section(&proposed(folder.path(), &table, &["--unit", "p"]), "x").contains("bins = 16\n"));
-    let table = rows("x,p,y", 24_000, |i| format!("{}.5,p{},{}", i % 700, i * 9 / 10, i % 3 % 2));
-    assert!(section(&proposed(folder.path(), &table, &["--unit", "p"]), "x").contains("bins = 32\n"));
+    let table = |person: fn(usize) -> usize| {
+        rows("x,pay,p,y", 24_000, |i| format!("{}.5,{},p{},{}", i % 700, i * 7919 % 90_001, person(i), i % 3 % 2))
+    };
+    let (few, some, many) = (["4 ", "{ log = 8 }"], ["16\n", "{ log = 16 }"], ["32\n", "{ log = 32 }"]);
+    for (person, options, expected) in [
+        ((|i| i / 4) as fn(usize) -> usize, &[][..], many),
+        (|i| i / 4, &["--epsilon", "0.5"], some),
+        (|i| i / 4, &["--epsilon", "0.4"], few),
+        (|i| i / 4, &["--unit", "p"], few),
+        (|i| i / 4, &["--unit", "p", "--epsilon", "4"], some),
+        (|i| i * 9 / 10, &["--unit", "p"], many),
+    ] {
+        let config = proposed(folder.path(), table(person), options);
+        for (column, expected) in ["x", "pay"].into_iter().zip(expected) {
+            let section = section(&config, column);
+            assert!(section.contains(&format!("bins = {expected}")), "{options:?}: {section}");
+        }
+    }
 }
 
 #[test]
