@@ -97,6 +97,10 @@ impl RecallBiases {
     /// `total` is the weight of all records, as it was released, and a unit of privacy has at most
     /// `records_per_unit` of them.
     ///
+    /// A class of the mean size or more uses [`RecallBiasesConfig::share`] of its bias, and a smaller
+    /// one more, up to all of it. The bias of a rare class mends its scale, at little cost to others.
+    /// Between common classes it takes from one what it gives to another.
+    ///
     /// # Errors
     /// [`LinearError::Train`] if a rank is gone.
     pub fn of_model(
@@ -111,7 +115,8 @@ impl RecallBiases {
         let sizes: Vec<f64> = model.priors.iter().map(|prior| prior * total).collect();
         let grid = if rows.is_weighted() { Grid::for_values(1.0, rows.len()) } else { Grid::for_counts() };
         let std = config.noise_multiplier.get() * records_per_unit as f64;
-        Self::search(config, &sizes, |biases, round| {
+        let whole = RecallBiasesConfig { share: 1.0, ..*config };
+        let mut found = Self::search(&whole, &sizes, |biases, round| {
             let scratch = || vec![0.0; n_classes];
             let right = sum_rows(rows, n_classes, scratch, |logits, _, row, sum| {
                 model.adjusted_logits(row, logits);
@@ -122,7 +127,11 @@ impl RecallBiases {
                 }
             })?;
             Ok(streams.release("right answers", round, ExactSum::new(grid, right, std)))
-        })
+        })?;
+        for (bias, prior) in found.biases.iter_mut().zip(&model.priors) {
+            *bias *= share_of_class(config.share, prior * n_classes as f64);
+        }
+        Ok(found)
     }
 
     /// `right` releases the right answers of every class with these biases, in this round.
@@ -159,6 +168,11 @@ impl RecallBiases {
     }
 }
 
+/// The share of a class's bias that is used, for its size over the mean one.
+fn share_of_class(share: f64, size: f64) -> f64 {
+    1.0 - (1.0 - share) * size.min(1.0)
+}
+
 /// The largest sum, the first of equals.
 fn class_of(row: &[f64], biases: &[f64]) -> usize {
     let mut best = (0, f64::NEG_INFINITY);
@@ -176,6 +190,12 @@ mod tests {
 
     use super::*;
     use dp_train::{Purpose, Randomness};
+
+    #[test]
+    fn a_rare_class_uses_more_of_its_bias() {
+        let shares = [0.0, 0.1, 1.0, 3.0].map(|size| share_of_class(0.5, size));
+        assert_eq!(shares, [1.0, 0.95, 0.5, 0.5]);
+    }
 
     /// Class 1 is missed by half a nat where `i` is odd; nothing else is wrong. Its bias rises
     /// until it is found, and the ledger has every round.
