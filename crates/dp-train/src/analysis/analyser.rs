@@ -10,6 +10,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::decomposition::{GroupTerms, LargestEigenvalue, StepDecomposition};
 use super::distinct::Distinct;
+use super::error_bound::ErrorBound;
 use super::sampled::Sampled;
 use super::sampled_batch::SampledBatch;
 use super::settings::AnalysisSettings;
@@ -222,15 +223,26 @@ impl<'a> Analyser<'a> {
             let on_group: Vec<BatchOnGroup> = batches.iter().map(|batch| batch.on(group, gradient)).collect();
             let terms = clipping_terms(&on_group, norm(gradient), dot(gradient, &whole), state.learning_rate);
             let trace = Sampled::over(probes.iter().map(|probe| probe[group]));
-            let [before, after, n] = batches.iter().fold([0.0; 3], |total, batch| {
-                let add = batch.norms[group];
-                [total[0] + add[0], total[1] + add[1], total[2] + add[2]]
+            let share = rows.len() as f64 / self.subject.records.len() as f64;
+            let norms = || batches.iter().flat_map(|batch| &batch.norms[group]);
+            let n = norms().count() as f64;
+            let mean_norm = |after: usize| (n > 0.0).then(|| norms().map(|pair| pair[after]).sum::<f64>() / n);
+            // The expected length of the noise over its bound, at most.
+            let w = sigma * (state.parameters.len() as f64).sqrt();
+            let errors: Vec<[f64; 2]> =
+                batches.iter().filter_map(|batch| batch.bias_and_best_bound(group, w)).collect();
+            let expected_size = self.subject.plan.expected_batch_size() * share;
+            let error = (!errors.is_empty()).then(|| ErrorBound {
+                bias: Sampled::over(errors.iter().map(|error| error[0])),
+                noise: Sampled::over(batches.iter().map(|batch| batch.bound)).times(w / expected_size),
+                best: Sampled::over(errors.iter().map(|error| error[1])),
             });
             Some(GroupTerms {
-                share: rows.len() as f64 / self.subject.records.len() as f64,
+                share,
                 gradient_norm: norm(gradient),
-                sample_norm: (n > 0.0).then(|| before / n),
-                clipped_sample_norm: (n > 0.0).then(|| after / n),
+                sample_norm: mean_norm(0),
+                clipped_sample_norm: mean_norm(1),
+                error,
                 clip: terms.clip,
                 noise: trace.times(noise / self.subject.plan.expected_batch_size().powi(2)),
                 noise_as_printed: trace.times(noise),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::error_bound::ErrorBound;
 use super::sampled::Sampled;
 
 /// The expected excess of each group's training loss over that of a step without privacy, to second
@@ -48,6 +49,10 @@ pub struct GroupTerms {
     pub sample_norm: Option<f64>,
     /// The same after clipping.
     pub clipped_sample_norm: Option<f64>,
+    /// Bias and noise of the group's mean gradient, and the bound that balances them; `None` if the
+    /// sampled batches hold no record of the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBound>,
     /// `R^clip`, all that clipping costs.
     pub clip: Sampled,
     /// `R^noise = η²/2 · Tr(H_a) σ²S²/B²`, what the noise that is applied costs: it is divided by

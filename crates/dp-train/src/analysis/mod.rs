@@ -5,6 +5,8 @@
 //! error of magnitude, `R_a^mag`, and one of direction, `R_a^dir` (Tran 2021; Esipova 2023).
 //! [`Analyser`] evaluates them at one point, [`DecompositionObserver`] along a run, and
 //! [`StepDecomposition::risk_gap_bounds`] sets the published lower bounds beside the gaps.
+//! [`ErrorBound`] has Xu's two terms, bias of clipping and noise, and [`best_bound`] where they are
+//! balanced.
 //! [`Curvature`] has the second derivatives.
 //!
 //! Nothing here is private: it is for research on data that the reader may see.
@@ -14,6 +16,7 @@ mod bounds;
 mod curvature;
 mod decomposition;
 mod distinct;
+mod error_bound;
 mod observer;
 mod sampled;
 mod sampled_batch;
@@ -27,6 +30,7 @@ pub use analyser::Analyser;
 pub use bounds::RiskGapBounds;
 pub use curvature::{Curvature, Eigenvalue};
 pub use decomposition::{GroupTerms, LargestEigenvalue, StepDecomposition};
+pub use error_bound::{ErrorBound, best_bound};
 pub use observer::DecompositionObserver;
 pub use sampled::Sampled;
 pub use settings::{AnalysisSettings, EigenvalueSearch};

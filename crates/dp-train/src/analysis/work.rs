@@ -140,11 +140,9 @@ impl Subject<'_> {
         for sum in &mut sums {
             scale(sum, 1.0 / expected_batch_size);
         }
-        let mut by_group = vec![[0.0; 3]; self.members.len()];
+        let mut by_group = vec![Vec::new(); self.members.len()];
         for ((&group, norm), factor) in groups.iter().zip(&norms).zip(&clipped.scales) {
-            for (total, value) in by_group[group].iter_mut().zip([*norm, norm * factor, 1.0]) {
-                *total += value;
-            }
+            by_group[group].push([*norm, norm * factor]);
         }
         let [plain, clipped_sum] = sums;
         let sample = self.sample(self.settings.curvature_records, rng)?;

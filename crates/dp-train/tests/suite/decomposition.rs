@@ -172,6 +172,10 @@ fn noise_and_bounds_by_hand() {
     for group in &groups {
         // η = 0.1, σ = 1, S = 0.5, B = 30.
         let printed = 0.1 * 0.1 / 2.0 * group.trace.mean * 0.25;
+        // σS√d over the expected records of the group, with 10 parameters.
+        let error = group.error.unwrap();
+        assert!((error.noise.mean / (0.5 * 10.0_f64.sqrt() / (30.0 * group.share)) - 1.0).abs() < 1e-12);
+        assert!(error.bias.mean > 0.0 && error.best.mean > 0.0, "{error:?}");
         assert!((group.noise_as_printed.mean / printed - 1.0).abs() < 1e-6);
         assert!((group.noise.mean / (printed / 900.0) - 1.0).abs() < 1e-6);
         // A convex loss: the trace is the sum of eigenvalues that are not negative.

@@ -14,13 +14,23 @@ use super::statistics::RiskTerm;
 /// What a group's terms say at a step.
 type OfGroup = fn(&GroupTerms) -> f64;
 
+const MAGNITUDE: &str = "clipping, magnitude";
 const DIRECTION: &str = "clipping, direction";
+const NOISE: &str = "noise";
 
-/// Terms that the excessive risk of a step consists of.
-const TERMS: [(&str, OfGroup); 3] = [
-    ("clipping, magnitude", |group| group.magnitude.mean),
-    (DIRECTION, |group| group.direction.mean),
-    ("noise", |group| group.noise.mean),
+/// Terms that the excessive risk of a step consists of: by Proposition 2, and by its alternate, which
+/// splits the same cost of clipping in another way.
+const DECOMPOSITIONS: [[(&str, OfGroup); 3]; 2] = [
+    [
+        (MAGNITUDE, |group| group.magnitude.mean),
+        (DIRECTION, |group| group.direction.mean),
+        (NOISE, |group| group.noise.mean),
+    ],
+    [
+        (MAGNITUDE, |group| group.magnitude_star.mean),
+        (DIRECTION, |group| group.direction_star.mean),
+        (NOISE, |group| group.noise.mean),
+    ],
 ];
 
 fn analyses(method: &MethodResults) -> impl Iterator<Item = &AnalysisRecord> {
@@ -32,8 +42,8 @@ fn analysed(experiment: &ExperimentResults) -> Vec<&MethodResults> {
 }
 
 /// The terms of the excessive risk by group in each run, each the mean over evaluated steps, with
-/// its sign; empty unless the method's runs were analysed.
-pub(super) fn risk_terms(experiment: &ExperimentResults, method: &MethodResults) -> Vec<RiskTerm> {
+/// its sign, in both decompositions; empty unless the method's runs were analysed.
+pub(super) fn risk_terms(experiment: &ExperimentResults, method: &MethodResults) -> Vec<Vec<RiskTerm>> {
     if analyses(method).next().is_none() {
         return Vec::new();
     }
@@ -47,19 +57,18 @@ pub(super) fn risk_terms(experiment: &ExperimentResults, method: &MethodResults)
         }
         by_group
     };
-    TERMS
-        .iter()
-        .map(|&(name, of)| RiskTerm {
-            name: name.to_owned(),
-            by_run: analyses(method).map(|analysis| of_run(analysis, of)).collect(),
-        })
-        .collect()
+    let term = |&(name, of): &(&str, OfGroup)| RiskTerm {
+        name: name.to_owned(),
+        by_run: analyses(method).map(|analysis| of_run(analysis, of)).collect(),
+    };
+    DECOMPOSITIONS.iter().map(|terms| terms.iter().map(term).collect()).collect()
 }
 
 /// The two groups whose error of direction differs most in a method's runs, the one that suffers
 /// more first.
 fn widest_pair(experiment: &ExperimentResults, method: &MethodResults) -> Option<(usize, usize)> {
-    let terms = risk_terms(experiment, method);
+    let decompositions = risk_terms(experiment, method);
+    let terms = decompositions.first()?;
     let direction = &terms.iter().find(|term| term.name == DIRECTION)?.by_run;
     let total = |group: &usize| direction.iter().map(|groups| groups[*group]).sum::<f64>();
     let order = |a: &usize, b: &usize| total(a).total_cmp(&total(b));
@@ -75,6 +84,7 @@ mod tests {
 
     use super::*;
     use crate::fixture;
+    use crate::metric::Column;
     use fair_report::Block;
 
     fn sampled(mean: f64) -> Value {
@@ -88,6 +98,7 @@ mod tests {
             "gradient_norm": 0.8,
             "sample_norm": 2.0,
             "clipped_sample_norm": 0.5,
+            "error": { "bias": sampled(1.5), "noise": sampled(0.7), "best": sampled(1.25) },
             "clip": sampled(direction + 1e-3),
             "noise": sampled(1e-6),
             "noise_as_printed": sampled(0.06),
@@ -135,17 +146,18 @@ mod tests {
     fn terms_are_means_over_steps_and_name_the_cause() {
         let experiment = analysed_experiment();
         let method = &experiment.methods[1];
-        let terms = risk_terms(&experiment, method);
-        assert_eq!(terms.len(), 3);
+        let decompositions = risk_terms(&experiment, method);
+        let terms = &decompositions[0];
+        assert_eq!((decompositions.len(), terms.len()), (2, 3));
         assert_eq!((terms[1].name.as_str(), terms[1].by_run.len()), (DIRECTION, method.runs.len()));
         assert!(terms[1].by_run.iter().all(|groups| groups[..] == [2e-4, -1e-4]));
         assert_eq!(widest_pair(&experiment, method), Some((0, 1)));
         assert!(risk_terms(&experiment, &experiment.methods[2]).is_empty());
         let statements = crate::fairness::in_words(&experiment, None).unwrap();
         let cause =
-            "Largest cause of the difference, step by step: clipping, direction, 3.00e-4 ± 0e0 of 3.00e-4 ± 0e0.";
+            "Largest term of the difference, step by step: clipping, direction, 3.00e-4 ± 0e0 of 3.00e-4 ± 0e0.";
         assert!(statements[0].ends_with(cause), "{}", statements[0]);
-        assert!(!statements[1].contains("Largest cause"));
+        assert!(!statements[1].contains("Largest term"));
     }
 
     #[test]
@@ -164,6 +176,24 @@ mod tests {
         assert_eq!(terms.rows.len(), 2);
         assert_eq!(terms.rows[0].header, "DPSGD, male");
         assert_eq!(terms.rows[0].cells[2].lines, ["2.00e-4 ± 0e0"]);
+        let Block::Table(errors) = &blocks[2] else { panic!("bias and noise come third") };
+        assert_eq!(
+            errors.rows[0].cells.iter().map(|cell| cell.lines.join(" ")).collect::<Vec<_>>()[..3],
+            ["1.500 ± 0.000", "0.7000 ± 0.0000", "1.250 ± 0.000"]
+        );
+        let best = Column::parse("best_bound", "male").unwrap().estimate(&experiment, &experiment.methods[1]).unwrap();
+        assert!((best.mean.unwrap() - 1.25).abs() < 1e-12);
+        let mut earlier = experiment.clone();
+        for step in earlier
+            .methods
+            .iter_mut()
+            .flat_map(|m| &mut m.runs)
+            .filter_map(|run| run.analysis.as_mut())
+            .flat_map(|a| &mut a.steps)
+        {
+            step.groups.iter_mut().flatten().for_each(|group| group.error = None);
+        }
+        assert_eq!(super::blocks(&earlier, None).unwrap().len() + 1, blocks.len(), "runs from before it was kept");
         let mut plain = experiment;
         plain.methods.iter_mut().flat_map(|method| &mut method.runs).for_each(|run| run.analysis = None);
         assert!(super::blocks(&plain, None).unwrap().is_empty() && super::figures(&plain, None).unwrap().is_empty());

@@ -1,6 +1,6 @@
 //! Terms of single steps, gradients and bounds as tables.
 
-use dp_train::analysis::{GroupTerms, RiskGapBounds, StepDecomposition};
+use dp_train::analysis::{ErrorBound, GroupTerms, RiskGapBounds, StepDecomposition};
 use fair_metrics::Estimate;
 use fair_report::{Block, Cell, Row, Table};
 use run_records::mark::{Mark, marked};
@@ -16,12 +16,15 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyh
     if methods.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(vec![
-        Block::Table(terms(experiment, &methods, mark)?),
-        Block::Table(norms(experiment, &methods, mark)?),
-        Block::Table(bounds(experiment, &methods, mark)?),
-        Block::Paragraph(cost(&methods)),
-    ])
+    let mut blocks =
+        vec![Block::Table(terms(experiment, &methods, mark)?), Block::Table(norms(experiment, &methods, mark)?)];
+    let steps = methods.iter().flat_map(|method| analyses(method)).flat_map(|analysis| &analysis.steps);
+    if steps.flat_map(|step| step.groups.iter().flatten()).any(|group| group.error.is_some()) {
+        blocks.push(Block::Table(errors(experiment, &methods, mark)?));
+    }
+    blocks.push(Block::Table(bounds(experiment, &methods, mark)?));
+    blocks.push(Block::Paragraph(cost(&methods)));
+    Ok(blocks)
 }
 
 /// Mean over the evaluated steps of each run, then over runs with its standard error.
@@ -135,6 +138,32 @@ fn norms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Optio
         notes: vec![
             "θ is the angle between the group's exact gradient and the batch's, θ̄ that with the clipped one. Mean over evaluated \
              steps, ± standard error over seeds."
+                .to_owned(),
+        ],
+    })
+}
+
+/// Xu's two terms of a group's error, and the bound for which their sum is least.
+fn errors(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Option<Mark>) -> anyhow::Result<Table> {
+    let rows = by_group(experiment, methods, &|method, group| {
+        let cell = |of: fn(&ErrorBound) -> f64, digits| {
+            let estimate = over_runs(method, &|step| step.groups.get(group)?.as_ref()?.error.as_ref().map(of))?;
+            Ok(Cell::plain(mean_and_error(&estimate, digits)))
+        };
+        [cell(|error| error.bias.mean, 3), cell(|error| error.noise.mean, 4), cell(|error| error.best.mean, 3)]
+            .into_iter()
+            .collect()
+    })?;
+    let columns = ["Method, group", "Bias of clipping", "Noise", "Best bound"];
+    Ok(Table {
+        caption: marked(mark, &format!("Error of each group's mean gradient in a batch: {}", experiment.title)),
+        columns: columns.map(str::to_owned).into(),
+        rows,
+        notes: vec![
+            "The mean gradient of a group's clipped and noisy records is off by at most bias plus noise in expectation (Xu 2020, 4.2, Eq. 1, \
+             there for one coordinate and Laplace noise): the mean length of what clipping takes, and σS√d over the group's expected records. \
+             The best bound makes their sum least: the 1 − σ√d/b quantile of the b norms; 0 where noise outweighs them all. Mean over \
+             evaluated steps, ± standard error over seeds."
                 .to_owned(),
         ],
     })

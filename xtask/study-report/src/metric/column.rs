@@ -63,6 +63,9 @@ pub enum Metric {
     MagnitudeErrorStar,
     /// By the error of direction in the alternate decomposition.
     DirectionErrorStar,
+    /// The clipping bound for which bias and noise of a group's mean gradient are least together (Xu
+    /// 2020, 4.2), the mean over the evaluated steps.
+    BestBound,
     /// Mean threshold over the first tenth of the recorded steps.
     FirstThreshold,
 }
@@ -144,6 +147,7 @@ impl Metric {
             Self::DirectionError => "Error of direction",
             Self::MagnitudeErrorStar => "Error of magnitude, alternate",
             Self::DirectionErrorStar => "Error of direction, alternate",
+            Self::BestBound => "Best bound",
             Self::FirstThreshold => "Threshold in the first tenth",
         }
     }
@@ -229,6 +233,7 @@ impl Column {
             "direction_error" => Metric::DirectionError,
             "magnitude_error_star" => Metric::MagnitudeErrorStar,
             "direction_error_star" => Metric::DirectionErrorStar,
+            "best_bound" => Metric::BestBound,
             "first_threshold" => Metric::FirstThreshold,
             _ => bail!("metric `{metric}` is not known"),
         };

@@ -53,10 +53,11 @@ impl Column {
             Metric::WorstClassAccuracy => worst_class_accuracy(&run.test.class_recall),
             Metric::WorstGroupMacroAccuracy => run.test.worst_group_macro_accuracy(),
             Metric::F1 => run.test.f1(),
-            Metric::MagnitudeError => mean_over_steps(run, single()?, |terms| terms.magnitude.mean),
-            Metric::DirectionError => mean_over_steps(run, single()?, |terms| terms.direction.mean),
-            Metric::MagnitudeErrorStar => mean_over_steps(run, single()?, |terms| terms.magnitude_star.mean),
-            Metric::DirectionErrorStar => mean_over_steps(run, single()?, |terms| terms.direction_star.mean),
+            Metric::MagnitudeError => mean_over_steps(run, single()?, |terms| Some(terms.magnitude.mean)),
+            Metric::DirectionError => mean_over_steps(run, single()?, |terms| Some(terms.direction.mean)),
+            Metric::MagnitudeErrorStar => mean_over_steps(run, single()?, |terms| Some(terms.magnitude_star.mean)),
+            Metric::DirectionErrorStar => mean_over_steps(run, single()?, |terms| Some(terms.direction_star.mean)),
+            Metric::BestBound => mean_over_steps(run, single()?, |terms| Some(terms.error?.best.mean)),
             Metric::FirstThreshold => first_threshold(run, single()?),
         }
     }
@@ -121,9 +122,9 @@ fn loss_in_batches(experiment: &ExperimentResults, run: &RunRecord, group: usize
 }
 
 /// A term of a group, the mean over the evaluated steps; `None` unless steps were taken apart.
-fn mean_over_steps(run: &RunRecord, group: usize, of: impl Fn(&GroupTerms) -> f64) -> Option<f64> {
+fn mean_over_steps(run: &RunRecord, group: usize, of: impl Fn(&GroupTerms) -> Option<f64>) -> Option<f64> {
     let steps = &run.analysis.as_ref()?.steps;
-    let terms: Option<Vec<f64>> = steps.iter().map(|step| step.groups.get(group)?.as_ref().map(&of)).collect();
+    let terms: Option<Vec<f64>> = steps.iter().map(|step| of(step.groups.get(group)?.as_ref()?)).collect();
     let terms = terms.filter(|terms| !terms.is_empty())?;
     Some(terms.iter().sum::<f64>() / terms.len() as f64)
 }

@@ -35,22 +35,46 @@ pub enum RiskCause {
         /// The same of all terms together. It may be the smaller of the two: terms have signs.
         of: Estimate,
     },
+    /// The risk can be split in several ways, and these terms, one of each split, add most to it:
+    /// no split tells what sets the groups apart.
+    Disputed(Vec<String>),
     /// The terms do not add up to such a difference, or none is so far ahead of the others, or
     /// there are fewer than two runs.
     Unclear,
 }
 
 impl RiskCause {
+    /// Compares the terms of every split of the same risk: a cause is the same term in all.
+    ///
+    /// # Errors
+    /// As [`Self::among`].
+    pub(super) fn in_every(
+        splits: &[Vec<RiskTerm>],
+        n_groups: usize,
+        pair: (usize, usize),
+    ) -> Result<Self, MetricError> {
+        let causes = splits.iter().map(|terms| Self::among(terms, n_groups, pair)).collect::<Result<Vec<_>, _>>()?;
+        let names: Option<Vec<&str>> = causes.iter().map(Self::name).collect();
+        Ok(match (names, causes.first()) {
+            (Some(names), Some(first)) if names.iter().all(|name| *name == names[0]) => first.clone(),
+            (Some(names), Some(_)) => Self::Disputed(names.into_iter().map(str::to_owned).collect()),
+            _ => Self::Unclear,
+        })
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Term { name, .. } => Some(name),
+            Self::Disputed(_) | Self::Unclear => None,
+        }
+    }
+
     /// Compares the terms for the groups `higher` and `lower`, by their positions.
     ///
     /// # Errors
     /// [`MetricError::LengthMismatch`] if terms differ in their runs or a run does not have
     /// `n_groups` groups; [`MetricError::NotFinite`].
-    pub(super) fn among(
-        terms: &[RiskTerm],
-        n_groups: usize,
-        (higher, lower): (usize, usize),
-    ) -> Result<Self, MetricError> {
+    fn among(terms: &[RiskTerm], n_groups: usize, (higher, lower): (usize, usize)) -> Result<Self, MetricError> {
         let n_runs = terms.first().map_or(0, |term| term.by_run.len());
         let mut by_term = Vec::with_capacity(terms.len());
         for term in terms {
@@ -90,8 +114,16 @@ fn estimate(by_run: &[f64]) -> Result<Estimate, MetricError> {
 
 impl fmt::Display for RiskCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Term { name, difference, of } = self else { return f.write_str("none stands out") };
-        write!(f, "{name}, {} of {}", scientific(difference), scientific(of))
+        match self {
+            Self::Term { name, difference, of } => {
+                write!(f, "{name}, {} of {}", scientific(difference), scientific(of))
+            }
+            Self::Disputed(names) => {
+                write!(f, "{} in the one decomposition and {} in the other", names[0], names[1..].join(" or "))?;
+                f.write_str(", so that neither explains it")
+            }
+            Self::Unclear => f.write_str("none stands out"),
+        }
     }
 }
 
@@ -149,6 +181,20 @@ mod tests {
         assert!(unclear(&[term("a", &[[0.0, 1.0], [0.0, 1.0]])]));
         assert!(unclear(&[term("a", &[[5.0, 0.0]])]));
         assert!(unclear(&[]));
+    }
+
+    /// What is called magnitude in one split is called direction in the other.
+    #[test]
+    fn splits_that_disagree_name_no_cause() {
+        let split = |a: f64, b: f64| vec![term("a", &[[a, 0.0], [a, 0.1]]), term("b", &[[b, 0.0], [b, 0.1]])];
+        let of = |splits: &[Vec<RiskTerm>]| RiskCause::in_every(splits, 2, (0, 1)).unwrap();
+        assert!(matches!(of(&[split(9.0, 1.0), split(8.0, 2.0)]), RiskCause::Term { name, .. } if name == "a"));
+        assert_eq!(
+            of(&[split(9.0, 1.0), split(1.0, 9.0)]).to_string(),
+            "a in the one decomposition and b in the other, so that neither explains it"
+        );
+        assert_eq!(of(&[split(9.0, 1.0), split(5.0, 5.0)]), RiskCause::Unclear);
+        assert_eq!(of(&[]), RiskCause::Unclear);
     }
 
     #[test]

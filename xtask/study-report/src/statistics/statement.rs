@@ -148,8 +148,8 @@ impl FairnessStatement {
         })
     }
 
-    /// Looks among the terms of a decomposition for what sets the two groups of the widest gap
-    /// apart. No terms say nothing.
+    /// Looks among the terms of decompositions of one risk for what sets the two groups of the widest
+    /// gap apart: the same term in all of them. No decomposition says nothing.
     ///
     /// Where the terms decompose the risk of single steps, what is found is what sets the groups
     /// apart step by step. It does not explain the difference at the end of training: steps start
@@ -158,11 +158,13 @@ impl FairnessStatement {
     /// # Errors
     /// [`MetricError::LengthMismatch`] if terms differ in their runs or do not have one value per
     /// group; [`MetricError::NotFinite`].
-    pub fn explained_by(mut self, terms: &[RiskTerm]) -> Result<Self, MetricError> {
+    pub fn explained_by(mut self, decompositions: &[Vec<RiskTerm>]) -> Result<Self, MetricError> {
         let index = |name: &str| self.groups.iter().position(|group| group.group == name);
         let pair = self.widest_gap.as_ref().and_then(|gap| index(&gap.higher).zip(index(&gap.lower)));
         self.cause = match pair {
-            Some(pair) if !terms.is_empty() => Some(RiskCause::among(terms, self.groups.len(), pair)?),
+            Some(pair) if !decompositions.is_empty() => {
+                Some(RiskCause::in_every(decompositions, self.groups.len(), pair)?)
+            }
             _ => None,
         };
         Ok(self)
@@ -273,7 +275,7 @@ impl fmt::Display for FairnessStatement {
         };
         write!(f, " Equal cost at τ = {} {equal}.", self.equal_cost.tolerance)?;
         match &self.cause {
-            Some(cause) => write!(f, " Largest cause of the difference, step by step: {cause}."),
+            Some(cause) => write!(f, " Largest term of the difference, step by step: {cause}."),
             None => Ok(()),
         }
     }
@@ -327,8 +329,8 @@ mod tests {
             by_run: by_run.iter().map(|groups| groups.to_vec()).collect(),
         };
         let terms = [term("noise", [[0.01, 0.01]; 2]), term("direction", [[0.3, 0.1], [0.32, 0.1]])];
-        let statement = statement(0.1, 0.02, 5).explained_by(&terms).unwrap();
-        insta::assert_snapshot!(statement.to_string(), @"Who pays for privacy: male, 7.80 ± 0.07 percentage points more than female. It costs male 9.80 ± 0.07 points of accuracy and 0.102 ± 0.001 of loss. It costs female 2.00 ± 0.00 points of accuracy and 0.000 ± 0.000 of loss. Two-sided t-test of the widest gap over 5 runs, corrected for the number of pairs: p < 0.001. Equal cost at τ = 0.05 fails. Largest cause of the difference, step by step: direction, 2.10e-1 ± 1e-2 of 2.10e-1 ± 1e-2.");
+        let statement = statement(0.1, 0.02, 5).explained_by(&[terms.to_vec()]).unwrap();
+        insta::assert_snapshot!(statement.to_string(), @"Who pays for privacy: male, 7.80 ± 0.07 percentage points more than female. It costs male 9.80 ± 0.07 points of accuracy and 0.102 ± 0.001 of loss. It costs female 2.00 ± 0.00 points of accuracy and 0.000 ± 0.000 of loss. Two-sided t-test of the widest gap over 5 runs, corrected for the number of pairs: p < 0.001. Equal cost at τ = 0.05 fails. Largest term of the difference, step by step: direction, 2.10e-1 ± 1e-2 of 2.10e-1 ± 1e-2.");
     }
 
     #[test]
@@ -346,7 +348,7 @@ mod tests {
     fn terms_need_one_value_per_group() {
         assert_eq!(statement(0.1, 0.02, 5).explained_by(&[]).unwrap().cause, None);
         let short = RiskTerm { name: "noise".to_owned(), by_run: vec![vec![0.0]] };
-        assert!(statement(0.1, 0.02, 5).explained_by(&[short]).is_err());
+        assert!(statement(0.1, 0.02, 5).explained_by(&[vec![short]]).is_err());
     }
 
     #[test]
