@@ -3,7 +3,7 @@
 
 use dp_accounting::{Epsilon, TrialCount};
 use dp_data::mnist::Collection;
-use study_report::{Claim, StudyPresentation};
+use study_report::{Claim, Judged, Searched, StudyPresentation};
 
 use super::study::{Study, StudyArgs};
 use super::zhao::{self, BOUNDS, RATES, STRATEGIES, Search};
@@ -31,6 +31,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let fashion = zhao::images(args, Collection::FashionMnist);
     let mut experiments = Vec::new();
     let mut claims = Vec::new();
+    let mut searches = Vec::new();
     for (data, columns) in [
         (adult, &accuracies[..]),
         (dutch, &accuracies[..]),
@@ -39,12 +40,17 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     ] {
         claims.extend(self::claims(&data, trials, columns)?);
         experiments.push(experiment(&data, trials)?);
+        searches.push(Searched {
+            experiment: id(&data),
+            judged: Judged::MacroAccuracy,
+            published: Some("Zhao 2025, 4.3"),
+        });
     }
     Ok(Study::new(
         "dphpo",
         StudyPresentation {
             ranked: Vec::new(),
-            searches: Vec::new(),
+            searches,
             pooled: None,
             title: "Constant, adaptive and bounded adaptive clipping where the search is part of ε".to_owned(),
             tables: Vec::new(),

@@ -2,7 +2,7 @@
 //! threshold is varied at a time, on both censuses.
 
 use dp_clipping::PresetParams;
-use study_report::{Claim, StudyPresentation};
+use study_report::{Claim, Judged, Searched, StudyPresentation};
 
 use super::study::{Study, StudyArgs};
 use super::zhao::{self, Search};
@@ -13,6 +13,8 @@ use crate::run::strategy::strategy;
 /// The middle one of the paper's Table 6.
 const EPSILON: f64 = 0.2;
 const SEEDS: u32 = 10;
+/// By what `grid` selects rate and bound.
+const JUDGED: Judged = Judged::MacroAccuracy;
 
 /// A setting of the threshold: its letter, the paper's choice, what else is tried, and where it is
 /// put.
@@ -53,13 +55,15 @@ const DUTCH: [Point; 2] = [("bounded-adaptive", 4.6416, Some(2.9)), ("unbounded-
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let mut experiments = Vec::new();
     let mut claims = Vec::new();
+    let mut searches = Vec::new();
     for (data, methods) in zhao::censuses(args).iter().zip([ADULT, DUTCH]) {
         experiments.push(experiment(data, &methods)?);
         claims.extend(self::claims(data, &methods)?);
+        searches.push(Searched { experiment: id(data), judged: JUDGED, published: None });
     }
     let presentation = StudyPresentation {
         ranked: Vec::new(),
-        searches: Vec::new(),
+        searches,
         pooled: None,
         title: "Adaptive thresholds: target, multiplier and rate varied one at a time".to_owned(),
         tables: Vec::new(),
@@ -119,7 +123,7 @@ fn claims(data: &Search, methods: &[Point]) -> anyhow::Result<Vec<Claim>> {
                 &format!("{letter} = {chosen} is better than every other value tried: {name}, {}", data.title),
                 "Zhao 2025, 3.1",
                 &id(data),
-                ("macro_accuracy", "total"),
+                (JUDGED.metric(), "total"),
                 &at(chosen),
                 &others.each_ref().map(String::as_str),
             )?);

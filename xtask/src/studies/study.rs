@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use dp_train::{Execution, Randomness};
 use run_records::output::{Contents, ReportFolder};
@@ -222,6 +222,15 @@ impl Study {
         }
         for ranked in &self.presentation.ranked {
             ensure("a ranking", ranked.experiment, None)?;
+        }
+        for experiment in &self.experiments {
+            let searches = experiment.id.contains("-grid") || experiment.methods.iter().any(|m| m.search.is_some());
+            ensure!(
+                !searches || self.presentation.declares_search(&experiment.id),
+                "{}: {} searches, and does not say by what it selects",
+                self.name,
+                experiment.id
+            );
         }
         self.presentation.ensure_judged_as_selected().with_context(|| self.name.clone())
     }

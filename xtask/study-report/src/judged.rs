@@ -71,6 +71,11 @@ impl StudyPresentation {
         self.searches.iter().find(|searched| searched.experiment == experiment)
     }
 
+    /// Whether this experiment is a grid of a declared search, or ends one.
+    pub fn declares_search(&self, experiment: &str) -> bool {
+        self.search_of(experiment).is_some() || self.searches.iter().any(|searched| searched.experiment == experiment)
+    }
+
     /// Checks that what a search selected is judged by the figure that it was selected by.
     ///
     /// # Errors
@@ -138,5 +143,7 @@ mod tests {
         let presentation = of(by(Judged::Accuracy, None), "accuracy");
         assert!(presentation.search_of("esipova-adult-grid-0.5-after-3").is_some());
         assert!(presentation.search_of("esipova-adult").is_none());
+        let declares = |id| presentation.declares_search(id);
+        assert!(declares("esipova-adult") && declares("esipova-adult-grid-1") && !declares("esipova-dutch"));
     }
 }
