@@ -1,6 +1,6 @@
-//! The figures of `docs/reproductions.md`, `docs/results/README.md`, `docs/which-method.md` and
-//! `docs/conditioned-adjusted.md`, and of the pages in `docs/papers` and `docs/reproductions`, checked
-//! against the records.
+//! The figures of the documentation that are of studies, checked against the records: those of the
+//! pages in `docs/papers` and `docs/reproductions`, and of every other page that says of one figure
+//! where it is from.
 //!
 //! A figure or a verdict in the text is followed by a comment that says where it is from, parts
 //! separated by ` / `:
@@ -24,20 +24,20 @@
 //! | `STUDY / EXPERIMENT / METHOD / share / N` | its share of all precision, in per cent |
 //! | `STUDY / EXPERIMENT / METHOD / epsilon / run` | the least ε of one run |
 //! | `STUDY / EXPERIMENT / BASE / time / minutes` | of all runs of a method on two threads; `fastest`, `slowest`: a run, in seconds |
+//! | `STUDY / EXPERIMENT / OTHER / rank / BASE` | rank correlation of a search's points after two rungs, by macro accuracy on validation records |
 //!
-//! Every number with a decimal point has to have one, or to be a setting, or what a paper prints and
-//! arithmetic makes of it: those are listed in a comment of their own, `settings:`. Figures of runs
-//! that are not committed are listed in another, `suspected:`, and the section that has them must
-//! say this word.
+//! Every number with a decimal point has to have one, or to be in a list of its page
+//! ([`crate::lists`]).
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use fair_report::number;
-use run_records::{PrivacyRecord, StudyResults, compact, made_up};
+use run_records::{ExperimentResults, PrivacyRecord, StudyResults, compact, made_up};
 use study_report::claims::judge;
 use study_report::comparison::Answer;
-use study_report::metric::Column;
+use study_report::metric::{Column, Metric};
 use study_report::pooled::{self, PooledTest};
 use study_report::published::PublishedTable;
 use study_report::verdict::Verdict;
@@ -45,6 +45,7 @@ use study_report::{StudyPresentation, TablePresentation};
 use xtask::presentation;
 
 use crate::docs;
+use crate::lists::{self, Lists};
 
 /// Studies by name, each read once.
 #[derive(Default)]
@@ -67,10 +68,7 @@ impl Records {
                 let path = format!("{}/src/studies/published/{file}.tsv", env!("CARGO_MANIFEST_DIR"));
                 let table = PublishedTable::parse(&std::fs::read_to_string(&path).context(path)?)?;
                 let column = Column::parse(metric, group)?;
-                let cell = table.cell(method, &column).context("the paper prints no such figure")?;
-                let printed =
-                    if is_error(before) { cell.standard_error.context("no error printed")? } else { cell.value };
-                expect(before, printed.value)
+                expect(before, printed(&table, method, &column, is_error(before))?)
             }
             [study, "claim", text, what] => {
                 let (results, presentation) = self.study(study)?;
@@ -119,6 +117,11 @@ impl Records {
                 let words = row.verdict.to_string();
                 expect_words(before, words.split(" (").next().unwrap_or(&words))
             }
+            [study, experiment, other, "rank", base] => {
+                let (results, _) = self.study(study)?;
+                let of = |id: &str| results.experiments.iter().find(|e| e.id == id).context("no such experiment");
+                expect(before, rank_correlation(of(experiment)?, of(other)?, base)?)
+            }
             [study, experiment, base, "time", what] => {
                 let (results, _) = self.study(study)?;
                 let experiment =
@@ -154,6 +157,57 @@ impl Records {
             _ => bail!("not understood"),
         }
     }
+}
+
+/// What a paper prints, also where it prints shares and a page per cent, changes of accuracy and a page
+/// their negatives, or sums over records and a page means.
+fn printed(table: &PublishedTable, method: &str, column: &Column, is_error: bool) -> anyhow::Result<f64> {
+    let change = Column { metric: Metric::AccuracyChange, ..column.clone() };
+    let cost = column.metric == Metric::PrivacyCost;
+    for (candidate, sign) in [(Some(column), 1.0), (cost.then_some(&change), -1.0)] {
+        let Some(candidate) = candidate else { continue };
+        for (candidate, unit) in [(candidate.clone(), 1.0), (Column { percent: false, ..candidate.clone() }, 100.0)] {
+            if let Some(cell) = table.cell(method, &candidate) {
+                let figure = if is_error { cell.standard_error.context("no error printed")? } else { cell.value };
+                return Ok(sign * unit * figure.value / cell.summed);
+            }
+        }
+    }
+    bail!("the paper prints no such figure")
+}
+
+/// Spearman's correlation of the macro accuracy on validation records of the points of a method that
+/// two rungs of a search share.
+fn rank_correlation(first: &ExperimentResults, second: &ExperimentResults, base: &str) -> anyhow::Result<f64> {
+    let by_macro_accuracy = Column::parse("macro_accuracy", "total")?;
+    let of = |experiment: &ExperimentResults, name: &str| -> anyhow::Result<Option<f64>> {
+        let Some(mut method) = experiment.methods.iter().find(|method| method.method == name).cloned() else {
+            return Ok(None);
+        };
+        for run in &mut method.runs {
+            run.test = run.validation.take().context("no validation records")?;
+        }
+        Ok(by_macro_accuracy.estimate(experiment, &method)?.mean)
+    };
+    let mut pairs = Vec::new();
+    for method in second.methods.iter().filter(|method| method.base == base) {
+        pairs.extend(of(first, &method.method)?.zip(of(second, &method.method)?));
+    }
+    ensure!(pairs.len() > 2, "{} points in both", pairs.len());
+    let ranks = |values: Vec<f64>| -> Vec<f64> {
+        let rank = |value: &f64| {
+            let (below, equal) = values.iter().fold((0.0, 0.0), |(below, equal), other| {
+                (below + f64::from(other < value), equal + f64::from(other == value))
+            });
+            below + f64::midpoint(equal, 1.0)
+        };
+        values.iter().map(rank).collect()
+    };
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+    let (a, b) = (ranks(a), ranks(b));
+    let middle = f64::midpoint(a.len() as f64, 1.0);
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>();
+    Ok(product(&a, &b) / (product(&a, &a) * product(&b, &b)).sqrt())
 }
 
 /// A figure of what one run releases: of one entry of its ledger, or of all.
@@ -283,48 +337,13 @@ fn bare_decimals(line: &str) -> Vec<String> {
     numbers.filter(|number| number.contains('.')).map(str::to_owned).collect()
 }
 
-/// The numbers of a list in a comment, if the line is one.
-fn listed<'a>(line: &'a str, kind: &str) -> Option<impl Iterator<Item = &'a str>> {
-    let list = line.trim_start().strip_prefix(&format!("<!-- {kind}: "))?.strip_suffix(" -->")?;
-    Some(list.split(", "))
-}
-
-/// The sections of a text, with the number of the first line of each.
-fn sections(text: &str) -> Vec<(usize, String)> {
-    let mut sections = vec![(0, String::new())];
-    for (index, line) in text.lines().enumerate() {
-        if line.starts_with('#') {
-            sections.push((index, String::new()));
-        }
-        if let Some((_, section)) = sections.last_mut() {
-            section.push_str(line);
-            section.push('\n');
-        }
-    }
-    sections
-}
-
-/// Figures of runs that are not committed, in sections that do not call them suspected.
-fn not_called_suspected(text: &str) -> Vec<String> {
-    let has_figures = |section: &str| section.lines().any(|line| listed(line, "suspected").is_some());
-    let says_so = |section: &str| {
-        let mut words = section.lines().filter(|line| listed(line, "suspected").is_none());
-        words.any(|line| line.to_lowercase().contains("suspect"))
-    };
-    let silent = sections(text).into_iter().filter(|(_, section)| has_figures(section) && !says_so(section));
-    silent.map(|(line, _)| format!("line {}: a section with figures that no committed run has", line + 1)).collect()
-}
-
 /// What is wrong with the figures of a text, and how many are checked.
 fn problems(text: &str, records: &mut Records) -> (Vec<String>, usize) {
-    let is_list = |line: &str| listed(line, "settings").is_some() || listed(line, "suspected").is_some();
-    let settings: Vec<&str> = ["settings", "suspected"]
-        .into_iter()
-        .flat_map(|kind| text.lines().filter_map(move |line| listed(line, kind)).flatten())
-        .collect();
-    let (mut problems, mut n_checked) = (not_called_suspected(text), 0);
+    let lists = Lists::of(text);
+    let (mut problems, mut n_checked) = (Vec::new(), 0);
+    let mut prose = Vec::new();
     let mut in_code = false;
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !is_list(line)) {
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !lists::is_list(line)) {
         // Blocks of code hold no results.
         in_code ^= line.starts_with("```");
         if in_code {
@@ -341,28 +360,50 @@ fn problems(text: &str, records: &mut Records) -> (Vec<String>, usize) {
             consumed = line.len() - following.len();
             rest = following;
         }
-        for number in bare_decimals(line).iter().filter(|number| !settings.contains(&number.as_str())) {
+        let numbers = bare_decimals(line);
+        for number in numbers.iter().filter(|number| !lists.has(number)) {
             problems.push(format!("line {}: {number} has no source", index + 1));
         }
+        prose.extend(numbers);
     }
+    problems.extend(lists.problems(text, &prose));
     (problems, n_checked)
+}
+
+/// The pages of a folder and below; what follows from records is not among them.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(pages(&path));
+        } else if path.extension().is_some_and(|ending| ending == "md") && !path.ends_with("report.md") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
 }
 
 #[test]
 fn every_figure_of_the_documentation_is_in_the_records() {
     let docs = docs();
-    let of_folder = |name: &str| std::fs::read_dir(docs.join(name)).unwrap().map(|entry| entry.unwrap().path());
-    let pages = of_folder("papers").chain(of_folder("reproductions"));
     let mut records = Records::default();
-    let (mut all, mut n_checked) = (Vec::new(), 0);
-    let others = ["reproductions.md", "results/README.md", "which-method.md", "conditioned-adjusted.md"];
-    for path in others.iter().map(|name| docs.join(name)).chain(pages) {
-        let (problems, n) = problems(&std::fs::read_to_string(&path).unwrap(), &mut records);
+    let (mut all, mut n_checked, mut n_pages) = (Vec::new(), 0, 0);
+    for path in pages(&docs) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let of_studies = ["papers", "reproductions"].map(|folder| docs.join(folder));
+        let has_source = |line: &str| line.contains(" / ") && line.contains("<!-- ") || lists::is_list(line);
+        if !of_studies.iter().any(|folder| path.starts_with(folder)) && !text.lines().any(has_source) {
+            continue;
+        }
+        n_pages += 1;
+        let (problems, n) = problems(&text, &mut records);
         all.extend(problems.into_iter().map(|problem| format!("{}, {problem}", path.display())));
         n_checked += n;
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
-    assert!(n_checked >= 100, "{n_checked}");
+    assert!(n_checked >= 1000 && n_pages >= 17, "{n_checked} figures on {n_pages} pages");
 }
 
 /// Esipova's Table 4, answered by [`made_up::study`].
@@ -395,11 +436,15 @@ fn wrong_figures_are_found() {
     );
     assert_eq!(of("`1.5` and [a link](1.5) are none."), "");
     assert_eq!(of("<!-- settings: 0.5 -->\nC = 0.5"), "");
-    assert_eq!(of("# A\nSuspected: 0.7.\n<!-- suspected: 0.7 -->"), "");
     assert_eq!(
-        of("Suspected.\n# A\n0.7\n<!-- suspected: 0.7 -->"),
-        "line 2: a section with figures that no committed run has"
+        of("C = 0.5\n<!-- settings: 0.4 -->"),
+        "line 1: 0.5 has no source\nline 2: settings: 0.4 is not on the page"
     );
+    assert_eq!(
+        of("It has 26.3<!-- paper / esipova2023-table2-mnist / dpsgd / accuracy / 8 --> %."),
+        "line 1: paper / esipova2023-table2-mnist / dpsgd / accuracy / 8: the paper prints no such figure"
+    );
+    assert_eq!(of("8.6<!-- paper / xu2020-table5-unbalanced-dutch / dpsgd / privacy_cost_pct / male -->"), "");
     assert_eq!(
         of("It has 7.0e-1<!-- adult / esipova-adult / dpsgd / accuracy / male -->, and\n```\n0.123\n```"),
         "",

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
 mod figures;
+mod lists;
 mod reports;
 
 use std::path::{Path, PathBuf};
