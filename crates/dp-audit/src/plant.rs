@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use dp_clipping::serde_json::Value;
-use dp_clipping::{AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped};
+use dp_clipping::{AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped, MethodState, Weights};
 use dp_engine::hook::{self, Substitute};
 use dp_engine::noise::StepNoise;
 use dp_train::TrainError;
@@ -42,6 +42,10 @@ pub enum Fault {
     NanZero,
     /// Sums of pieces are added in single precision.
     F32Stagnation,
+    /// Groups are weighted by the losses of the step itself, without their noise.
+    UnreleasedWeights,
+    /// The sums of losses take each loss whole, beyond its bound.
+    UnclampedLoss,
     /// A rank of which no record was drawn does not take part in the step, although there are
     /// several ranks.
     SkippedPart,
@@ -55,8 +59,16 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault that shows before the noise.
-    pub const ALL: &'static [Self] =
-        &[Self::NoCap, Self::RowsCouple, Self::GramNorm, Self::NanZero, Self::F32Stagnation, Self::SkippedPart];
+    pub const ALL: &'static [Self] = &[
+        Self::NoCap,
+        Self::RowsCouple,
+        Self::GramNorm,
+        Self::NanZero,
+        Self::F32Stagnation,
+        Self::UnreleasedWeights,
+        Self::UnclampedLoss,
+        Self::SkippedPart,
+    ];
 
     /// Whether it takes several ranks to have it.
     pub fn needs_ranks(self) -> bool {
@@ -112,7 +124,12 @@ impl Substitute for Planted {
     }
 
     fn method(&self, own: Box<dyn ClipMethod>) -> Box<dyn ClipMethod> {
-        if self.0 == Fault::NoCap { Box::new(Uncapped(own)) } else { own }
+        match self.0 {
+            Fault::NoCap => Box::new(Uncapped(own)),
+            Fault::UnreleasedWeights => Box::new(ByExactLosses { own, weighs: true }),
+            Fault::UnclampedLoss => Box::new(ByExactLosses { own, weighs: false }),
+            _ => own,
+        }
     }
 
     fn makes_noise(&self) -> bool {
@@ -146,7 +163,7 @@ impl ClipMethod for Uncapped {
         let mut clipped = self.0.clip(batch, rng)?;
         // The method's scale of a record that needs no clipping.
         let norms = vec![f64::MIN_POSITIVE; batch.norms.len()];
-        let uncapped = self.0.clip(&ClipBatch::new(&norms, batch.groups), rng)?.scales;
+        let uncapped = self.0.clip(&ClipBatch::new(&norms, batch.groups).with_losses(batch.losses), rng)?.scales;
         for (scale, uncapped) in clipped.scales.iter_mut().zip(uncapped) {
             *scale = if *scale > 0.0 { uncapped } else { 0.0 };
         }
@@ -163,5 +180,57 @@ impl ClipMethod for Uncapped {
 
     fn restore(&mut self, state: &Value) -> Result<(), ClipError> {
         self.0.restore(state)
+    }
+}
+
+/// A method with weights that follow losses, whose weights or sums have the losses as they are.
+#[derive(Debug)]
+struct ByExactLosses {
+    own: Box<dyn ClipMethod>,
+    /// Whether weights follow them, or else the sums that are released.
+    weighs: bool,
+}
+
+impl ByExactLosses {
+    /// The bound of the losses, of a method that has one.
+    fn loss_bound(&self) -> Option<f64> {
+        match MethodState::from_value(&self.own.state()).ok()?.config.weights {
+            Weights::Multiplicative { loss_bound, .. } => Some(loss_bound),
+            _ => None,
+        }
+    }
+}
+
+impl ClipMethod for ByExactLosses {
+    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
+        let mut clipped = self.own.clip(batch, rng)?;
+        let (Some(losses), Some(bound)) = (batch.losses, self.loss_bound()) else { return Ok(clipped) };
+        let mut sums = vec![0.0; clipped.group_bounds.len()];
+        for ((loss, norm), &group) in losses.iter().zip(batch.norms).zip(batch.groups) {
+            if loss.is_finite() && norm.is_finite() {
+                sums[group] += loss.max(0.0) / bound;
+            }
+        }
+        if self.weighs {
+            let factors: Vec<f64> = sums.iter().map(|sum| 1.0 + sum.min(1.0)).collect();
+            for (scale, &group) in clipped.scales.iter_mut().zip(batch.groups) {
+                *scale *= factors[group];
+            }
+            for (bound, factor) in clipped.group_bounds.iter_mut().zip(factors) {
+                *bound *= factor;
+            }
+            clipped.bound = clipped.group_bounds.iter().copied().fold(0.0, f64::max);
+        } else if let Some(query) = clipped.queries.last_mut() {
+            query.released = sums;
+        }
+        Ok(clipped)
+    }
+
+    fn state(&self) -> Value {
+        self.own.state()
+    }
+
+    fn restore(&mut self, state: &Value) -> Result<(), ClipError> {
+        self.own.restore(state)
     }
 }

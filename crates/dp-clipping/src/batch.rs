@@ -8,10 +8,10 @@ use crate::{
     error::{ClipError, check, check_lengths},
 };
 
-/// One Poisson batch as a method sees it: never the gradients, only their norms, and the group of
-/// each record.
+/// One Poisson batch as a method sees it: never the gradients, only their norms, the group of each
+/// record and, where the caller has them, the losses.
 ///
-/// **Shapes.** Both slices `[batch]`; empty for a noise-only step.
+/// **Shapes.** All slices `[batch]`; empty for a noise-only step.
 ///
 /// ```
 /// use dp_clipping::ClipBatch;
@@ -25,9 +25,12 @@ pub struct ClipBatch<'a> {
     pub norms: &'a [f64],
     /// Group of each record, `0..K`. Methods without group labels still check the length.
     pub groups: &'a [usize],
+    /// Loss of each record; [`ClipConfig::needs_losses`](crate::ClipConfig::needs_losses) says which
+    /// methods look at it.
+    pub losses: Option<&'a [f64]>,
 }
 
-/// Without the norms and groups, which are private.
+/// Without the norms, groups and losses, which are private.
 impl std::fmt::Debug for ClipBatch<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClipBatch").field("n_records", &self.norms.len()).finish_non_exhaustive()
@@ -35,14 +38,30 @@ impl std::fmt::Debug for ClipBatch<'_> {
 }
 
 impl<'a> ClipBatch<'a> {
-    /// A batch of these norms and groups. They are checked by [`ClipMethod::clip`](crate::ClipMethod::clip).
+    /// A batch of these norms and groups, without losses. They are checked by
+    /// [`ClipMethod::clip`](crate::ClipMethod::clip).
     pub fn new(norms: &'a [f64], groups: &'a [usize]) -> Self {
-        Self { norms, groups }
+        Self { norms, groups, losses: None }
+    }
+
+    /// The same batch with the loss of each record, or without.
+    ///
+    /// ```
+    /// use dp_clipping::ClipBatch;
+    /// let batch = ClipBatch::new(&[0.5, 2.0], &[0, 1]).with_losses(&[0.1, 0.7][..]);
+    /// assert_eq!(batch.losses, Some(&[0.1, 0.7][..]));
+    /// ```
+    #[must_use]
+    pub fn with_losses(self, losses: impl Into<Option<&'a [f64]>>) -> Self {
+        Self { losses: losses.into(), ..self }
     }
 
     /// Checks lengths and group indices.
     pub(crate) fn validate(&self, n_groups: usize) -> Result<(), ClipError> {
         check_lengths("norms", self.norms.len(), "groups", self.groups.len())?;
+        if let Some(losses) = self.losses {
+            check_lengths("losses", losses.len(), "norms", self.norms.len())?;
+        }
         match self.groups.iter().position(|&group| group >= n_groups) {
             Some(index) => Err(ClipError::GroupOutOfRange { index, value: self.groups[index], n_groups }),
             None => Ok(()),
@@ -54,6 +73,13 @@ impl<'a> ClipBatch<'a> {
     /// was not drawn.
     pub(crate) fn valid(&self) -> impl Iterator<Item = (f64, usize)> {
         self.norms.iter().copied().zip(self.groups.iter().copied()).filter(|&(norm, _)| is_valid_norm(norm))
+    }
+
+    /// Loss and group of every record that takes part; no records without losses.
+    pub(crate) fn valid_losses(&self) -> impl Iterator<Item = (f64, usize)> {
+        let losses = self.losses.unwrap_or_default().iter().copied();
+        let records = self.norms.iter().zip(self.groups.iter().copied()).zip(losses);
+        records.filter(|&((norm, _), _)| is_valid_norm(*norm)).map(|((_, group), loss)| (loss, group))
     }
 }
 

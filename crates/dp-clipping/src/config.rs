@@ -6,7 +6,7 @@ use crate::{
     ClipBatch, ClipError, ClipMethod, Clipped, Controller, CountNoise, CountQuery, Coupling, MethodState,
     PublicContext, ScaleRule, Weights,
     bound::NOISE_MULTIPLIER_RANGE,
-    combined::{self, CombinedMethod},
+    combined::{self, CombinedMethod, Memory},
     error::check,
 };
 
@@ -76,7 +76,7 @@ impl ClipConfig {
         {
             *count_noise = noise;
         }
-        if let Weights::Naive { count_noise } = &mut self.weights {
+        if let Weights::Naive { count_noise } | Weights::Multiplicative { count_noise, .. } = &mut self.weights {
             *count_noise = noise;
         }
         self
@@ -127,7 +127,7 @@ impl ClipConfig {
         context.validate()?;
         let mut method = CombinedMethod::new(*self, *context);
         method.restore(&state.to_value())?;
-        combined::replay(self, context, state.threshold, batch, released)
+        combined::replay(self, context, &Memory::of(state), batch, released)
     }
 
     /// Noise multipliers of the count queries of every step, known before the first one, so that a
@@ -158,7 +158,12 @@ impl ClipConfig {
     /// Whether the group labels influence training.
     pub fn needs_groups(&self) -> bool {
         matches!(self.controller, Controller::PerGroup { .. })
-            || matches!(self.weights, Weights::Naive { .. })
+            || matches!(self.weights, Weights::Naive { .. } | Weights::Multiplicative { .. })
             || matches!(self.coupling, Coupling::Fairlens { .. })
+    }
+
+    /// Whether a batch must have the losses of its records ([`ClipBatch::with_losses`]).
+    pub fn needs_losses(&self) -> bool {
+        matches!(self.weights, Weights::Multiplicative { .. })
     }
 }

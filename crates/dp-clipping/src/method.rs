@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::{ClipBatch, ClipConfig, ClipError, Clipped, ScaleRule, bound::cap};
 
-/// A per-sample transform: norms and groups in, scales and their bound out, every noisy count
-/// reported.
+/// A per-sample transform: norms, groups and losses in, scales and their bound out, every noisy
+/// count reported.
 ///
 /// **Guarantee.** Given the counts already released, adding or removing one record changes `Σ s_i
 /// g_i` by at most [`Clipped::bound`] in L2 and each count by at most its declared sensitivity. The
@@ -57,7 +57,8 @@ pub trait ClipMethod: Debug + Send {
     /// norm that is not finite gets scale 0 and counts nowhere.
     ///
     /// # Errors
-    /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch; the
+    /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch;
+    /// [`ClipError::InvalidParameter`] for a batch without losses where the method needs them. The
     /// state is then unchanged.
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError>;
 
@@ -126,6 +127,9 @@ pub struct MethodState {
     pub steps: u64,
     /// Threshold of the next step; `None` where the controller has no memory.
     pub threshold: Option<f64>,
+    /// Weights of the groups at the next step, `[K]`; `None` where they have no memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Vec<f64>>,
 }
 
 impl MethodState {
@@ -140,6 +144,6 @@ impl MethodState {
     /// The form that [`ClipMethod::restore`] takes.
     pub fn to_value(&self) -> Value {
         // Cannot fail: numbers, names and no keys but texts.
-        serde_json::json!({ "config": self.config, "steps": self.steps, "threshold": self.threshold })
+        serde_json::json!(self)
     }
 }

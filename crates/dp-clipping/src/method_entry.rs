@@ -27,13 +27,15 @@ pub struct PresetParams {
     pub upper_bound: Option<f64>,
     /// Tolerance τ of the geometric controllers.
     pub tolerance: Option<f64>,
-    /// Rate η_C of the geometric controllers.
+    /// Rate η_C of the geometric controllers; η of the weights of `group-dro`.
     pub rate: Option<f64>,
     /// Target γ of the geometric controllers; η_Z of Global-Adapt.
     pub target: Option<f64>,
     /// Lower bound `C_LB` of the bounded methods, a tenth of the first threshold by default; of
     /// `adaptive` and `soft-adaptive`, which have none by default.
     pub lower_bound: Option<f64>,
+    /// Bound `L` that the losses of `group-dro` are clamped to, in nats; 1 by default.
+    pub loss_bound: Option<f64>,
     /// Noise of every count.
     pub count_noise: CountNoise,
     /// DPSGD-F's divisor of a group's share of clipped gradients.
@@ -53,6 +55,7 @@ impl Default for PresetParams {
             rate: None,
             target: None,
             lower_bound: None,
+            loss_bound: None,
             count_noise: CountNoise::default(),
             share_of: ShareOf::default(),
             fairlens_weights: None,
@@ -75,6 +78,7 @@ impl PresetParams {
             0.0 => Ok(()),
             _ => check("lower_bound", value, THRESHOLD_RANGE, "0, or a number in [2^-60, 2^60]"),
         })?;
+        given(self.loss_bound, &|value| check_threshold("loss_bound", value))?;
         self.count_noise.validate()?;
         self.fairlens_weights
             .iter()
@@ -164,6 +168,7 @@ impl MethodEntry {
             unread("rate", params.rate.is_some(), &|value, params| params.rate = Some(value)),
             unread("target", params.target.is_some(), &|value, params| params.target = Some(value)),
             unread("lower_bound", params.lower_bound.is_some(), &|value, params| params.lower_bound = Some(value)),
+            unread("loss_bound", params.loss_bound.is_some(), &|value, params| params.loss_bound = Some(value)),
             unread("count_noise", params.count_noise != default.count_noise, &|value, params| {
                 params.count_noise = CountNoise::Multiplier(value);
             }),

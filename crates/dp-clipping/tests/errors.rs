@@ -63,6 +63,7 @@ fn the_name_is_the_one_that_the_caller_used() {
         bad(&|params| params.rate = Some(f64::NAN)),
         bad(&|params| params.target = Some(1.5)),
         bad(&|params| params.lower_bound = Some(1e30)),
+        bad(&|params| params.loss_bound = Some(0.0)),
         bad(&|params| params.count_noise = dp_clipping::CountNoise::Multiplier(-1.0)),
         bad(&|params| params.fairlens_weights = Some([1.0, -2.0])),
     ];

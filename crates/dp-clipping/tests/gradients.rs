@@ -1,7 +1,7 @@
 //! Every registered method on gradients in memory: one pass or two, the sum is `Σ s_i g_i`.
 
 use dp_clipping::{
-    ClipBatch, PresetParams, PublicContext, clip_gradients,
+    ClipBatch, MethodEntry, PresetParams, PublicContext, clip_gradients,
     kernels::{GradientFloat, Gradients, KernelExecution, norms},
     registry,
 };
@@ -21,11 +21,28 @@ fn batch(seed: u64) -> (Array2<f64>, Vec<usize>) {
     (gradients, groups)
 }
 
+/// The methods that gradients alone are enough for.
+fn without_losses() -> impl Iterator<Item = &'static MethodEntry> {
+    registry::methods().iter().filter(|entry| !entry.default_config().needs_losses())
+}
+
+#[test]
+fn a_method_that_needs_losses_is_refused_by_name() {
+    let context = PublicContext { n_groups: 3, expected_batch_size: 28.0, noise_multiplier: 1.0 };
+    let mut method = registry::find("group-dro").unwrap().default_config().build(&context).unwrap();
+    let (array, groups) = batch(1);
+    let gradients = Gradients::from_view(&array).unwrap();
+    let (mut sum, mut rng) = (vec![0.0; N_PARAMS], ChaCha20Rng::seed_from_u64(2));
+    let error = clip_gradients(&mut *method, &gradients, &groups, &mut rng, &mut sum, &KernelExecution::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.starts_with("losses = none: expected the loss of each record"), "{error}");
+}
+
 #[test]
 fn the_sum_is_the_scaled_sum_of_every_method() {
     let context = PublicContext { n_groups: 3, expected_batch_size: 28.0, noise_multiplier: 1.0 };
     let params = PresetParams { clip_norm: 4.0, upper_bound: Some(6.0), ..PresetParams::default() };
-    for entry in registry::methods() {
+    for entry in without_losses() {
         let (mut direct, mut reference) =
             ((entry.preset)(&params).build(&context).unwrap(), (entry.preset)(&params).build(&context).unwrap());
         let (mut rng, mut reference_rng) = (ChaCha20Rng::seed_from_u64(2), ChaCha20Rng::seed_from_u64(2));
@@ -87,7 +104,7 @@ fn a_sum_in_single_precision_keeps_the_bound_but_for_its_rounding() {
 #[test]
 fn an_empty_batch_is_a_noise_only_step() {
     let context = PublicContext { n_groups: 2, expected_batch_size: 5.0, noise_multiplier: 1.0 };
-    for entry in registry::methods() {
+    for entry in without_losses() {
         let config = entry.default_config();
         let mut method = config.build(&context).unwrap();
         let gradients = Gradients::<f32>::from_rows([], 4).unwrap();

@@ -18,15 +18,32 @@ fn context() -> impl Strategy<Value = PublicContext> {
     })
 }
 
-/// A record: group (reduced modulo K later), norm and a direction.
-fn record() -> impl Strategy<Value = (usize, f64, [f64; DIMENSIONS])> {
-    (0_usize..5, support::norm(), prop::array::uniform3(-1.0..1.0))
+/// A record: group (reduced modulo K later), norm, a direction and a loss.
+fn record() -> impl Strategy<Value = Record> {
+    (0_usize..5, support::norm(), prop::array::uniform3(-1.0..1.0), support::norm())
 }
 
-type Record = (usize, f64, [f64; DIMENSIONS]);
+type Record = (usize, f64, [f64; DIMENSIONS], f64);
 
-fn columns(records: &[Record], n_groups: usize) -> (Vec<f64>, Vec<usize>) {
-    records.iter().map(|&(group, norm, _)| (norm, group % n_groups)).unzip()
+/// The records as a method sees them.
+struct Columns {
+    norms: Vec<f64>,
+    groups: Vec<usize>,
+    losses: Vec<f64>,
+}
+
+impl Columns {
+    fn of(records: &[Record], n_groups: usize) -> Self {
+        Self {
+            norms: records.iter().map(|record| record.1).collect(),
+            groups: records.iter().map(|record| record.0 % n_groups).collect(),
+            losses: records.iter().map(|record| record.3).collect(),
+        }
+    }
+
+    fn batch(&self) -> ClipBatch<'_> {
+        ClipBatch::new(&self.norms, &self.groups).with_losses(&self.losses[..])
+    }
 }
 
 /// One step of a fresh method with a seeded generator, after `warm_up` steps on the same batch.
@@ -38,8 +55,8 @@ fn run(
     warm_up: u64,
 ) -> (MethodState, Clipped) {
     let mut method = config.build(context).unwrap();
-    let (norms, groups) = columns(records, context.n_groups);
-    let batch = ClipBatch::new(&norms, &groups);
+    let columns = Columns::of(records, context.n_groups);
+    let batch = columns.batch();
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     for _ in 0..warm_up {
         method.clip(&batch, &mut rng).unwrap();
@@ -52,7 +69,7 @@ fn run(
 /// trainer does.
 fn weighted_sum(scales: &[f64], records: &[Record]) -> [f64; DIMENSIONS] {
     let mut sum = [0.0; DIMENSIONS];
-    for (&scale, &(_, norm, direction)) in scales.iter().zip(records) {
+    for (&scale, &(_, norm, direction, _)) in scales.iter().zip(records) {
         let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
         if scale > 0.0 && length > 0.0 {
             for (total, x) in sum.iter_mut().zip(direction) {
@@ -87,15 +104,15 @@ proptest! {
         let (state, base) = run(&config, &context, &records, seed, 2);
         let mut method = config.build(&context).unwrap();
         method.restore(&state.to_value()).unwrap();
-        let (norms, groups) = columns(&more, context.n_groups);
-        let batch = ClipBatch::new(&norms, &groups);
+        let columns = Columns::of(&more, context.n_groups);
+        let batch = columns.batch();
 
         // The counts, with the same noise.
         let same_noise = |records: &[Record]| {
             let mut method = config.build(&context).unwrap();
             method.restore(&state.to_value()).unwrap();
-            let (norms, groups) = columns(records, context.n_groups);
-            method.clip(&ClipBatch::new(&norms, &groups), &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
+            let columns = Columns::of(records, context.n_groups);
+            method.clip(&columns.batch(), &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
         };
         let (without, with) = (same_noise(&records), same_noise(&more));
         for (a, b) in without.queries.iter().zip(&with.queries) {
@@ -123,15 +140,16 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut method = config.build(&context).unwrap();
-        let (norms, groups) = columns(&records, context.n_groups);
+        let columns = Columns::of(&records, context.n_groups);
+        let batch = columns.batch();
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         for _ in 0..10 {
-            let clipped = method.clip(&ClipBatch::new(&norms, &groups), &mut rng).unwrap();
+            let clipped = method.clip(&batch, &mut rng).unwrap();
             prop_assert!(clipped.bound.is_finite() && clipped.bound > 0.0);
             prop_assert!(clipped.thresholds.iter().all(|threshold| Controller::THRESHOLD_RANGE.contains(threshold)));
             prop_assert_eq!(clipped.group_bounds.len(), context.n_groups);
             let mut n_non_finite = 0;
-            for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {
+            for ((&scale, &norm), &group) in clipped.scales.iter().zip(batch.norms).zip(batch.groups) {
                 prop_assert!(scale == 0.0 || (Clipped::MIN_SCALE..=Clipped::MAX_SCALE).contains(&scale));
                 if norm.is_finite() && norm >= 0.0 {
                     // In f64, and after the cast to f32 with a norm that was 1e-6 too small.
@@ -146,7 +164,7 @@ proptest! {
             prop_assert_eq!((clipped.n_non_finite, clipped.n_capped), (n_non_finite, 0));
             // A sum is formed of the scales as they are: a method of this crate keeps its bounds.
             let mut enforced = clipped.clone();
-            enforced.enforce(&ClipBatch::new(&norms, &groups)).unwrap();
+            enforced.enforce(&batch).unwrap();
             prop_assert_eq!(enforced, clipped);
         }
     }
@@ -179,7 +197,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut more = records.clone();
-        more.push((0, bad, [1.0; DIMENSIONS]));
+        more.push((0, bad, [1.0; DIMENSIONS], 1.0));
         let (_, a) = run(&config, &context, &records, seed, 1);
         let (_, mut b) = run(&config, &context, &more, seed, 1);
         prop_assert_eq!(b.scales.pop(), Some(0.0));
@@ -202,8 +220,8 @@ proptest! {
         method.restore(&serde_json::from_str(&json).unwrap()).unwrap();
         // Bring a generator to the same point.
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let (norms, groups) = columns(&records, context.n_groups);
-        let batch = ClipBatch::new(&norms, &groups);
+        let columns = Columns::of(&records, context.n_groups);
+        let batch = columns.batch();
         let mut warm = config.build(&context).unwrap();
         for _ in 0..3 {
             warm.clip(&batch, &mut rng).unwrap();
@@ -235,7 +253,9 @@ fn a_million_norms_per_method() {
                 .map(|i| if i < special.len() { special[i] } else { rng.random_range(-745.0..709.0_f64).exp() })
                 .collect();
             let groups: Vec<usize> = (0..1000).map(|_| rng.random_range(0..2)).collect();
-            let clipped = method.clip(&ClipBatch::new(&norms, &groups), &mut rng).unwrap();
+            // Norms as losses: as wild as they come.
+            let batch = ClipBatch::new(&norms, &groups).with_losses(&norms[..]);
+            let clipped = method.clip(&batch, &mut rng).unwrap();
             for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {
                 assert!(
                     scale == 0.0 || (Clipped::MIN_SCALE..=Clipped::MAX_SCALE).contains(&scale),

@@ -494,7 +494,12 @@ impl Plan {
              floating-point noise)"
                 .to_owned(),
         ];
-        if !self.count_noise_multipliers().is_empty() {
+        if self.config.privacy.as_ref().is_some_and(|privacy| privacy.clipping.needs_losses()) {
+            covered.push(
+                "the noisy counts and sums of losses by group, rounded to a grid alike, and the weights that follow from them"
+                    .to_owned(),
+            );
+        } else if !self.count_noise_multipliers().is_empty() {
             covered
                 .push("the noisy counts, rounded to a grid alike, and the thresholds that follow from them".to_owned());
         }

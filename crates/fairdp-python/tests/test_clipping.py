@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 from fairdp import ClipError, clipping
 from fairdp.accounting import DpEvent, Ledger
 
-NAMES = [entry.name for entry in clipping.methods()]
+NAMES = [entry.name for entry in clipping.methods() if not entry.needs_losses]
 
 
 def made(name, seed=7, **settings):
@@ -23,12 +23,20 @@ def made(name, seed=7, **settings):
 
 
 def test_the_registry_is_rusts():
-    assert len(NAMES) == 20 and NAMES[0] == "dpsgd"
+    assert len(clipping.methods()) == 21 and clipping.methods()[0].name == "dpsgd"
     assert {entry.name for entry in clipping.methods() if not entry.certified} == {
         "fairlens",
         "magnitude-only",
         "direction-only",
     }
+
+
+def test_a_method_that_follows_losses_is_refused_by_name():
+    method = made("group-dro", loss_bound=2.0)
+    assert method.needs_losses and len(method.queries) == 2
+    for refused in (lambda: method.clip([0.5], [0]), lambda: method.clip_and_sum(np.ones((1, 2)), [0])):
+        with pytest.raises(ClipError, match="losses = none: expected the loss of each record"):
+            refused()
 
 
 @pytest.mark.parametrize("name", NAMES)

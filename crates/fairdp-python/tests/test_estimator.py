@@ -162,9 +162,10 @@ def test_thresholds_by_group_need_the_groups():
 
 def test_a_method_by_name_and_a_network():
     X, y, sex = people()
-    method = {"method": "dpsgd-f", "method_options": {"steps": 20}}
-    model = FairDPClassifier(4.0, **DECLARED, **method).fit(X, y, sensitive_features=sex)
-    assert "dpsgd-f" in model.statement_["method"]
+    for name in ("dpsgd-f", "group-dro"):
+        method = {"method": name, "method_options": {"steps": 20}}
+        model = FairDPClassifier(4.0, **DECLARED, **method).fit(X, y, sensitive_features=sex)
+        assert name in model.statement_["method"]
     model = FairDPClassifier(8.0, **DECLARED, model="mlp", hidden=[8]).fit(X, y, sensitive_features=sex)
     assert "[8]" in model.statement_["model"]
     with pytest.raises(FairDPError, match="unknown; .*did you mean `dpsgd-f`"):

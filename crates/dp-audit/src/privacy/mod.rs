@@ -263,7 +263,7 @@ mod tests {
     fn honest_code_stands_and_faults_are_found() {
         let settings = AuditSettings { runs: 800, canaries: 40, ..AuditSettings::quick() };
         let randomness = Randomness::from_seed(15);
-        for method in ["dpsgd", "dpsgd-f", "bounded-adaptive"] {
+        for method in ["dpsgd", "dpsgd-f", "group-dro", "bounded-adaptive"] {
             let honest = audit(method, &settings, None, &randomness).unwrap();
             assert!(!honest.refuted(), "{honest:?}");
             // Full batches of plain DPSGD: most of the claim is found. Where a bound follows noisy
@@ -272,7 +272,11 @@ mod tests {
             assert!(honest.audited_lower > share * honest.claimed_epsilon, "{honest:?}");
         }
         let of_one = Plant::ALL.iter().copied().filter(|plant| plant.of_ranks().is_none()).collect::<Vec<_>>();
-        for (method, plants) in [("dpsgd-f", &of_one[..]), ("dpsgd", &[Plant::NoCap, Plant::SeedReuse])] {
+        for (method, plants) in [
+            ("dpsgd-f", &of_one[..]),
+            ("dpsgd", &[Plant::NoCap, Plant::SeedReuse]),
+            ("group-dro", &[Plant::SilentCount, Plant::NoCap]),
+        ] {
             for &plant in plants {
                 let planted = audit(method, &settings, Some(plant), &randomness).unwrap();
                 assert!(planted.refuted(), "{method}, {}: {planted:?}", plant.name());

@@ -28,7 +28,8 @@ pub enum Plant {
     SilentCount,
     /// Inputs divided by the largest among the records.
     DataScaling,
-    /// Noise for the base threshold in place of the largest of the groups'.
+    /// Noise for the base threshold in place of the largest of the groups', where that follows this
+    /// step's counts.
     SmallNoise,
     /// Two releases under the same random streams.
     SeedReuse,
@@ -65,7 +66,11 @@ impl Plant {
         let per_group =
             matches!(config.controller, Controller::PerGroup { .. }) || matches!(config.weights, Weights::Naive { .. });
         match self {
-            Self::SilentCount => per_group || matches!(config.controller, Controller::Geometric { .. }),
+            Self::SilentCount => {
+                per_group
+                    || matches!(config.controller, Controller::Geometric { .. })
+                    || matches!(config.weights, Weights::Multiplicative { .. })
+            }
             Self::SmallNoise => per_group,
             Self::NoCap
             | Self::PrivateDivisor

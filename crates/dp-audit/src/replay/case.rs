@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
-use dp_clipping::{ClipConfig, Controller, MethodEntry, PresetParams};
+use dp_clipping::{ClipConfig, Controller, MethodEntry, MethodState, PresetParams};
 use dp_engine::{DType, Device, DropoutKey, Model, ModelConfig, PublicFacts, Records};
 use dp_train::{BatchPlan, Execution, FixedStep, LearningRate, Plan, PrivacyConfig, Result, TrainConfig};
 use rand::{Rng, SeedableRng};
@@ -33,6 +33,7 @@ pub(super) struct Case {
     pub(super) record: usize,
     pub(super) clipping: ClipConfig,
     pub(super) threshold: Option<f64>,
+    pub(super) weights: Option<Vec<f64>>,
     pub(super) released: Vec<Vec<f64>>,
     pub(super) sampling_rate: f64,
     pub(super) dropout: u64,
@@ -127,6 +128,10 @@ impl Case {
             record,
             clipping,
             threshold: initial_threshold(&clipping),
+            // Far apart, as after many steps.
+            weights: clipping
+                .needs_losses()
+                .then(|| (0..n_groups).map(|_| 10_f64.powf(rng.random_range(-2.0..1.0))).collect()),
             released: Vec::new(),
             sampling_rate: [1.0, 1.0, 0.5, 0.1][rng.random_range(0..4)],
             dropout: rng.random(),
@@ -154,7 +159,9 @@ impl Case {
 
     /// Sets every count as it was released.
     pub(super) fn set_released(&mut self, value: impl FnMut() -> f64) -> Result<()> {
-        self.released = FixedStep::at(&self.plan()?, self.clipping, self.threshold, self.dropout, value)?.released;
+        let (config, threshold, weights) = (self.clipping, self.threshold, self.weights.clone());
+        let state = MethodState { config, steps: 0, threshold, weights };
+        self.released = FixedStep::at(&self.plan()?, &state, self.dropout, value)?.released;
         Ok(())
     }
 
@@ -214,7 +221,7 @@ impl Case {
     /// The public and released values of the step.
     pub(super) fn fixed(&self) -> FixedStep {
         let dropout = DropoutKey::draw(&mut ChaCha20Rng::seed_from_u64(self.dropout));
-        FixedStep { threshold: self.threshold, released: self.released.clone(), dropout }
+        FixedStep { threshold: self.threshold, weights: self.weights.clone(), released: self.released.clone(), dropout }
     }
 
     /// Cuts the records into blocks, so that each of `ranks` ranks holds some: two blocks if there

@@ -15,6 +15,8 @@ pub struct Surroundings {
     rule: u8,
     rule_parameter: f64,
     weights: Option<f64>,
+    /// Rate and loss bound, where weights follow losses.
+    losses: Option<[f64; 2]>,
     n_groups: u8,
     expected_batch_size: f64,
     noise_multiplier: f64,
@@ -35,9 +37,12 @@ pub fn check(controller: Controller, s: &Surroundings) {
         5 => ScaleRule::GlobalTanh { clip_norm: s.rule_parameter },
         _ => ScaleRule::Automatic { stability: s.rule_parameter },
     };
-    let weights = match s.weights {
+    let weights = match s.weights.map(CountNoise::Multiplier) {
         None => Weights::Uniform,
-        Some(multiplier) => Weights::Naive { count_noise: CountNoise::Multiplier(multiplier) },
+        Some(count_noise) => match s.losses {
+            None => Weights::Naive { count_noise },
+            Some([rate, loss_bound]) => Weights::Multiplicative { rate, loss_bound, count_noise },
+        },
     };
     let n_groups = usize::from(s.n_groups % 8);
     let context =
@@ -48,7 +53,9 @@ pub fn check(controller: Controller, s: &Surroundings) {
     let groups: Vec<usize> = s.records.iter().map(|record| usize::from(record.1) % n_groups).collect();
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(s.seed);
     for _ in 0..=s.steps % 8 {
-        let clipped = method.clip(&ClipBatch::new(&norms, &groups), &mut rng).expect("the batch is well formed");
+        // Norms as losses: any number at all.
+        let batch = ClipBatch::new(&norms, &groups).with_losses(&norms[..]);
+        let clipped = method.clip(&batch, &mut rng).expect("the batch is well formed");
         assert!(clipped.bound.is_finite() && clipped.bound > 0.0);
         assert!(clipped.thresholds.iter().all(|threshold| Controller::THRESHOLD_RANGE.contains(threshold)));
         for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {

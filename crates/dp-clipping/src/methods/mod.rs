@@ -14,6 +14,7 @@ pub(crate) mod dpsgd_global_adapt;
 pub(crate) mod dpsgd_normalised;
 pub(crate) mod fairlens;
 pub(crate) mod fixed_soft;
+pub(crate) mod group_dro;
 pub(crate) mod magnitude_only;
 pub(crate) mod naive;
 pub(crate) mod soft_adaptive;

@@ -1,10 +1,29 @@
 //! Sample weights: a factor per group on every scale.
 
+mod multiplicative;
 mod naive;
+
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, count::Release};
+use crate::{
+    ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, bound::THRESHOLD_RANGE, count::Release, error::check,
+};
+
+/// Range of every weight, 2⁻³⁰ to 2³⁰, so that a weighted bound is neither 0 nor ∞. Only absurd
+/// releases come near it.
+const WEIGHT_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 30) as f64)..=(1_u64 << 30) as f64;
+
+/// The nearest permitted weight.
+fn clamp_weight(weight: f64) -> f64 {
+    weight.clamp(*WEIGHT_RANGE.start(), *WEIGHT_RANGE.end())
+}
+
+/// Checks a weight of a saved state.
+pub(crate) fn check_weight(weight: f64) -> Result<(), ClipError> {
+    check("weights", weight, WEIGHT_RANGE, "numbers in [2^-30, 2^30]")
+}
 
 /// How much the records of each group count.
 ///
@@ -35,21 +54,65 @@ pub enum Weights {
         /// Noise of the group sizes.
         count_noise: CountNoise,
     },
+    /// Multiplicative weights: groups of larger loss count more from step to step,
+    /// `w_k ← w_k·exp(η·l̃_k)`, then divided by their mean over the groups. The first step has 1 for
+    /// every group.
+    ///
+    /// A step releases the number of records of each group in the batch, `b̃_k = b_k + N(0, σ1²)`, and
+    /// the sum of their losses in units of the bound `L`, `ũ_k = Σ clamp(loss, 0, L)/L + N(0, σ1²)`.
+    /// The group's mean loss is `l̃_k = L·ũ_k/max(b̃_k, 1)`, clamped to [0, L].
+    ///
+    /// **Guarantee.** The weights of a step follow from releases of earlier steps alone. One record
+    /// changes one count by 1 and one sum of losses by at most 1: two queries of L2 sensitivity 1. The
+    /// bound of group `k` is `w_k` times the rule's, and the noise scales with the largest over *all*
+    /// groups.
+    ///
+    /// **Edge cases.** A loss that is not a number counts as 0, an infinite one as `L`. A loss is
+    /// rounded down to a multiple of `L·2⁻²⁰`, so that sums are exact in any order. The clamped mean of
+    /// a group that is small beside the noise lies anywhere in [0, L]. Weights stay within 2⁻³⁰ to 2³⁰.
+    ///
+    /// **Source.** Sagawa et al. 2020, Algorithm 1; Zhou & Bassily 2024 for worst-group risk under privacy.
+    Multiplicative {
+        /// η, at least 0.
+        rate: f64,
+        /// `L`, in nats.
+        loss_bound: f64,
+        /// Noise of the counts, and of the sums of losses.
+        count_noise: CountNoise,
+    },
 }
 
 /// The weights of one step.
 pub(crate) struct Weighting {
     /// One weight, or one per group.
     pub(crate) weights: Vec<f64>,
-    /// The noisy count behind them.
-    pub(crate) query: Option<CountQuery>,
+    /// The noisy counts that it made.
+    pub(crate) queries: Vec<CountQuery>,
+    /// Weights of the next step, where they have a memory.
+    pub(crate) next: Option<Vec<f64>>,
 }
 
 impl Weights {
-    pub(crate) fn step(&self, batch: &ClipBatch<'_>, context: &PublicContext, release: &mut dyn Release) -> Weighting {
+    /// Weights of the first step, where they have a memory.
+    pub(crate) fn initial(&self, context: &PublicContext) -> Option<Vec<f64>> {
+        matches!(self, Self::Multiplicative { .. }).then(|| vec![1.0; context.n_groups])
+    }
+
+    pub(crate) fn step(
+        &self,
+        memory: Option<&[f64]>,
+        batch: &ClipBatch<'_>,
+        context: &PublicContext,
+        release: &mut dyn Release,
+    ) -> Weighting {
         match *self {
-            Self::Uniform => Weighting { weights: vec![1.0], query: None },
+            Self::Uniform => Weighting { weights: vec![1.0], queries: Vec::new(), next: None },
             Self::Naive { count_noise } => naive::step(count_noise.multiplier(context), batch, context, release),
+            Self::Multiplicative { rate, loss_bound, count_noise } => {
+                let noise_multiplier = count_noise.multiplier(context);
+                let settings = multiplicative::Settings { rate, loss_bound, noise_multiplier };
+                multiplicative::step(&settings, memory, batch, context, release)
+            }
         }
     }
 
@@ -58,6 +121,7 @@ impl Weights {
         match self {
             Self::Uniform => "uniform",
             Self::Naive { .. } => "naive",
+            Self::Multiplicative { .. } => "multiplicative",
         }
     }
 
@@ -65,6 +129,11 @@ impl Weights {
         match self {
             Self::Uniform => Ok(()),
             Self::Naive { count_noise } => count_noise.validate(),
+            Self::Multiplicative { rate, loss_bound, count_noise } => {
+                check("rate", *rate, 0.0.., "a finite number of at least 0")?;
+                check("loss_bound", *loss_bound, THRESHOLD_RANGE, "a number in [2^-60, 2^60]")?;
+                count_noise.validate()
+            }
         }
     }
 }

@@ -1,13 +1,7 @@
 //! Weights from noisy group sizes; see [`Weights::Naive`](super::Weights::Naive).
 
-use std::ops::RangeInclusive;
-
-use super::Weighting;
+use super::{Weighting, clamp_weight};
 use crate::{ClipBatch, PublicContext, count::Release};
-
-/// Range of every weight, 2⁻³⁰ to 2³⁰, so that a weighted bound is neither 0 nor ∞. Only absurd
-/// counts come near it.
-const WEIGHT_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 30) as f64)..=(1_u64 << 30) as f64;
 
 pub(super) fn step(
     noise_multiplier: f64,
@@ -20,13 +14,14 @@ pub(super) fn step(
         sizes[group] += 1.0;
     }
     let query = release.release("group sizes", &sizes, 1.0, noise_multiplier);
-    Weighting { weights: weights(&query.released, context.expected_batch_size), query: Some(query) }
+    let weights = weights(&query.released, context.expected_batch_size);
+    Weighting { weights, queries: vec![query], next: None }
 }
 
 /// `θ_k` from the released sizes.
 fn weights(released: &[f64], expected_batch_size: f64) -> Vec<f64> {
     let share = expected_batch_size / released.len() as f64;
-    released.iter().map(|size| (share / size.max(1.0)).clamp(*WEIGHT_RANGE.start(), *WEIGHT_RANGE.end())).collect()
+    released.iter().map(|size| clamp_weight(share / size.max(1.0))).collect()
 }
 
 #[cfg(test)]

@@ -54,7 +54,12 @@ fn controller() -> impl Strategy<Value = Controller> {
 }
 
 fn weights() -> impl Strategy<Value = Weights> {
-    prop_oneof![Just(Weights::Uniform), count_noise().prop_map(|count_noise| Weights::Naive { count_noise })]
+    prop_oneof![
+        Just(Weights::Uniform),
+        count_noise().prop_map(|count_noise| Weights::Naive { count_noise }),
+        (prop_oneof![Just(0.1), 0.0..100.0], magnitude(), count_noise())
+            .prop_map(|(rate, loss_bound, count_noise)| Weights::Multiplicative { rate, loss_bound, count_noise }),
+    ]
 }
 
 /// A registered method under random settings, or a random combination.

@@ -124,13 +124,13 @@ impl Subject<'_> {
         let mut rows = Vec::new();
         self.sampler.next_batch(rng, &mut rows);
         let groups: Vec<usize> = rows.iter().map(|&row| self.records.groups()[row]).collect();
-        let mut norms = worker.norms(self.records, &rows, self.settings.micro_batch)?;
+        let (losses, mut norms) = worker.losses_and_norms(self.records, &rows, self.settings.micro_batch)?;
         let mut clipping = self.clipping.build(self.plan.context())?;
         clipping.restore(&method.to_value())?;
         let expected_batch_size = self.plan.expected_batch_size();
         let batch = Usable { rows: &rows, norms: &mut norms };
         let addition = worker.regularise(clipping.as_ref(), self.records, batch, expected_batch_size)?;
-        let clipped = clipping.clip(&ClipBatch::new(&norms, &groups), rng)?;
+        let clipped = clipping.clip(&ClipBatch::new(&norms, &groups).with_losses(&losses[..]), rng)?;
         let ones = vec![1.0; rows.len()];
         let mut sums =
             worker.weighted_sums(self.records, &rows, [&ones, &clipped.scales], self.settings.micro_batch)?;

@@ -56,18 +56,24 @@ impl Worker {
         Ok(self.sum.to_vec()?)
     }
 
-    /// Norm of each record's gradient.
-    pub(super) fn norms(&mut self, records: &Records, rows: &[usize], micro_batch: usize) -> Result<Vec<f64>> {
-        let mut norms = Vec::with_capacity(rows.len());
+    /// Loss of each record, and norm of its gradient.
+    pub(super) fn losses_and_norms(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        micro_batch: usize,
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let (mut losses, mut norms) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         for rows in rows.chunks(micro_batch) {
             self.engine.differentiate(records, rows, &[])?;
+            losses.extend(self.engine.losses()?);
             norms.extend(self.engine.gradient_norms()?);
         }
         match norms.iter().position(|norm| !norm.is_finite()) {
             Some(i) => {
                 Err(TrainError::mismatch(format!("gradient norm of record {}", rows[i]), "a finite number", norms[i]))
             }
-            None => Ok(norms),
+            None => Ok((losses, norms)),
         }
     }
 
@@ -87,7 +93,7 @@ impl Worker {
         }
     }
 
-    /// `Σ w_i g_i` for each list of weights, after [`Self::norms`] of the same rows.
+    /// `Σ w_i g_i` for each list of weights, after [`Self::losses_and_norms`] of the same rows.
     pub(super) fn weighted_sums<const N: usize>(
         &mut self,
         records: &Records,

@@ -68,7 +68,8 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::mismatch("plan of an audited step", "a private one", "one without privacy"));
         };
         let config = privacy.clipping;
-        let state = MethodState { config, steps: self.counts.steps, threshold: fixed.threshold };
+        let (steps, threshold, weights) = (self.counts.steps, fixed.threshold, fixed.weights.clone());
+        let state = MethodState { config, steps, threshold, weights };
         let fixed_counts = FixedCounts::new(plan.context(), &state, &fixed.released)?;
         let method = self.method.replace(hook::method(Box::new(fixed_counts)));
         self.engine.set_dropout(Some(fixed.dropout));
@@ -78,7 +79,7 @@ impl<'a> Trainer<'a> {
         Ok(BeforeNoise {
             sum: self.exact_sum()?,
             bound: self.sensitivity(weighting.bound),
-            counts: exact_counts(plan.context(), &state, &pass.norms, &pass.groups)?,
+            counts: exact_counts(plan.context(), &state, &pass.clip_batch())?,
             norms: pass.norms,
             scales: weighting.scales,
             losses: pass.losses,

@@ -1,10 +1,9 @@
 //! A clipping method whose noisy counts were released before.
 
 use dp_clipping::{
-    AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, CountNoise, CountQuery, MethodState,
-    PublicContext,
+    AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped, CountNoise, CountQuery, MethodState, PublicContext,
 };
-use dp_engine::DropoutKey;
+use dp_engine::{DropoutKey, hook};
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde_json::Value;
@@ -25,8 +24,8 @@ pub(super) struct FixedCounts {
 
 impl FixedCounts {
     /// # Errors
-    /// [`TrainError::Clipping`](crate::TrainError::Clipping) if the threshold is out of range, or
-    /// given to a method without memory.
+    /// [`TrainError::Clipping`](crate::TrainError::Clipping) if the threshold or a weight is out of
+    /// range, or given to a method without memory.
     pub(super) fn new(context: &PublicContext, state: &MethodState, released: &[Vec<f64>]) -> Result<Self> {
         let mut method = state.config.build(context)?;
         method.restore(&state.to_value())?;
@@ -61,15 +60,14 @@ impl ClipMethod for FixedCounts {
 pub(super) fn exact_counts(
     context: &PublicContext,
     state: &MethodState,
-    norms: &[f64],
-    groups: &[usize],
+    batch: &ClipBatch<'_>,
 ) -> Result<Vec<CountQuery>> {
     let config = state.config.with_count_noise(CountNoise::Multiplier(0.0));
     let mut method = config.build(context)?;
-    method.restore(&MethodState { config, ..*state }.to_value())?;
+    method.restore(&MethodState { config, ..state.clone() }.to_value())?;
     // Multiplied by 0: what is drawn does not matter.
     let mut rng = ChaCha20Rng::seed_from_u64(0);
-    Ok(method.clip(&ClipBatch::new(norms, groups), &mut rng)?.queries)
+    Ok(hook::method(method).clip(batch, &mut rng)?.queries)
 }
 
 /// The public and released values of a step. A neighbour must share them to be compared with the
@@ -79,6 +77,8 @@ pub struct FixedStep {
     /// The threshold that the clipping method carries from step to step; `None` where it carries
     /// none.
     pub threshold: Option<f64>,
+    /// The weights of groups that it carries, `[n_groups]`; `None` where it carries none.
+    pub weights: Option<Vec<f64>>,
     /// The noisy counts of this step as they were released, in the order of the method's queries.
     pub released: Vec<Vec<f64>>,
     /// The key of the dropout masks.
@@ -86,8 +86,8 @@ pub struct FixedStep {
 }
 
 impl FixedStep {
-    /// The first step of a plan: its method's initial threshold, `value()` for every count, and
-    /// masks that follow from `dropout`.
+    /// The first step of a plan: its method's initial threshold and weights, `value()` for every
+    /// count, and masks that follow from `dropout`.
     ///
     /// # Errors
     /// [`TrainError::Mismatch`] if the plan is not private; [`TrainError::Clipping`] if the method
@@ -96,26 +96,19 @@ impl FixedStep {
         let Some(privacy) = &plan.config().privacy else {
             return Err(TrainError::mismatch("plan of an audited step", "a private one", "one without privacy"));
         };
-        let threshold = MethodState::from_value(&privacy.clipping.build(plan.context())?.state())?.threshold;
-        Self::at(plan, privacy.clipping, threshold, dropout, value)
+        Self::at(plan, &MethodState::from_value(&privacy.clipping.build(plan.context())?.state())?, dropout, value)
     }
 
-    /// [`Self::first`] with another configuration of the method and another threshold.
+    /// [`Self::first`] with another state of a method, that of a later step or of another
+    /// configuration.
     ///
     /// # Errors
-    /// [`TrainError::Clipping`] if the method was refused.
-    pub fn at(
-        plan: &Plan,
-        config: ClipConfig,
-        threshold: Option<f64>,
-        dropout: u64,
-        mut value: impl FnMut() -> f64,
-    ) -> Result<Self> {
-        let state = MethodState { config, steps: 0, threshold };
-        let shapes = exact_counts(plan.context(), &state, &[], &[])?;
+    /// [`TrainError::Clipping`] if the method or its state was refused.
+    pub fn at(plan: &Plan, state: &MethodState, dropout: u64, mut value: impl FnMut() -> f64) -> Result<Self> {
+        let shapes = exact_counts(plan.context(), state, &ClipBatch::new(&[], &[]).with_losses(&[][..]))?;
         let released = shapes.iter().map(|query| query.released.iter().map(|_| value()).collect()).collect();
         let dropout = DropoutKey::draw(&mut ChaCha20Rng::seed_from_u64(dropout));
-        Ok(Self { threshold, released, dropout })
+        Ok(Self { threshold: state.threshold, weights: state.weights.clone(), released, dropout })
     }
 }
 
@@ -131,8 +124,8 @@ mod tests {
     fn exact_counts_by_hand() {
         let config = registry::find("dpsgd-f").unwrap().default_config();
         let context = PublicContext { n_groups: 2, expected_batch_size: 3.0, noise_multiplier: 1.0 };
-        let state = MethodState { config, steps: 0, threshold: None };
-        let counts = exact_counts(&context, &state, &[0.5, 3.0, 2.0], &[0, 0, 1]).unwrap();
+        let state = MethodState { config, steps: 0, threshold: None, weights: None };
+        let counts = exact_counts(&context, &state, &ClipBatch::new(&[0.5, 3.0, 2.0], &[0, 0, 1])).unwrap();
         let mut released: Vec<f64> = counts.iter().flat_map(|query| query.released.clone()).collect();
         released.sort_by(f64::total_cmp);
         assert_eq!(released, [0.0, 1.0, 1.0, 1.0]);
@@ -143,7 +136,8 @@ mod tests {
     #[test]
     fn fixed_counts_give_the_scales_of_the_step_that_released_them() {
         let context = PublicContext { n_groups: 2, expected_batch_size: 3.0, noise_multiplier: 1.0 };
-        let batch = ClipBatch::new(&[0.5, 3.0, f64::NAN, 2.0], &[0, 1, 1, 0]);
+        let batch =
+            ClipBatch::new(&[0.5, 3.0, f64::NAN, 2.0], &[0, 1, 1, 0]).with_losses(&[0.1, 2.0, 0.5, f64::NAN][..]);
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         for entry in registry::methods() {
             let mut method = entry.default_config().build(&context).unwrap();

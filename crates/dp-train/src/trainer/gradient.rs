@@ -37,6 +37,11 @@ impl Pass {
         Self { losses, norms, groups, blanked }
     }
 
+    /// As the clipping method sees it.
+    pub(super) fn clip_batch(&self) -> ClipBatch<'_> {
+        ClipBatch::new(&self.norms, &self.groups).with_losses(&self.losses[..])
+    }
+
     /// The scales of the records at these positions, each out of its norm and group alone.
     pub(super) fn scales(&self, positions: Range<usize>, in_advance: &[AdvanceScale]) -> impl Iterator<Item = f64> {
         let records = self.norms[positions.clone()].iter().zip(&self.groups[positions]);
@@ -139,7 +144,7 @@ impl Trainer<'_> {
             return Ok(Weighting { scales, ..Weighting::default() });
         };
         let Clipped { scales, bound, group_bounds, queries, thresholds, .. } =
-            method.clip(&ClipBatch::new(&pass.norms, &pass.groups), &mut self.streams.counts)?;
+            method.clip(&pass.clip_batch(), &mut self.streams.counts)?;
         let made: Vec<f64> = queries.iter().map(|query| query.noise_multiplier).collect();
         let announced = self.plan.count_noise_multipliers();
         if made != announced {

@@ -15,10 +15,16 @@ fn certified() -> Vec<&'static MethodEntry> {
 
 /// Norms of the given rows, and the positions that are not finite.
 fn norms(engine: &mut Engine, records: &Records, rows: &[usize]) -> (Vec<f64>, Vec<usize>) {
+    let (_, norms, bad) = losses_and_norms(engine, records, rows);
+    (norms, bad)
+}
+
+/// The same after the losses.
+fn losses_and_norms(engine: &mut Engine, records: &Records, rows: &[usize]) -> (Vec<f64>, Vec<f64>, Vec<usize>) {
     engine.differentiate(records, rows, &[]).unwrap();
     let norms = engine.gradient_norms().unwrap();
     let bad = norms.iter().enumerate().filter(|(_, norm)| !norm.is_finite()).map(|(i, _)| i).collect();
-    (norms, bad)
+    (engine.losses().unwrap(), norms, bad)
 }
 
 fn clipped_sum(engine: &mut Engine, records: &Records, rows: &[usize], bad: &[usize], scales: &[f64]) -> Vec<f64> {
@@ -96,10 +102,11 @@ proptest! {
         let clip = method.config(&PresetParams { clip_norm: 10_f64.powf(clip_norm), ..PresetParams::default() }).unwrap();
         let context = PublicContext { n_groups: 3, expected_batch_size: 5.0, noise_multiplier: 1.0 };
         let groups_of = |rows: &[usize]| rows.iter().map(|&row| data.groups[row]).collect::<Vec<_>>();
-        let ((all_norms, all_bad), all_groups) = (norms(&mut engine, &records, &all), groups_of(&all));
-        let ((base_norms, base_bad), base_groups) = (norms(&mut engine, &records, &base), groups_of(&base));
-        let all_batch = ClipBatch::new(&all_norms, &all_groups);
-        let base_batch = ClipBatch::new(&base_norms, &base_groups);
+        let (all_losses, all_norms, all_bad) = losses_and_norms(&mut engine, &records, &all);
+        let (base_losses, base_norms, base_bad) = losses_and_norms(&mut engine, &records, &base);
+        let (all_groups, base_groups) = (groups_of(&all), groups_of(&base));
+        let all_batch = ClipBatch::new(&all_norms, &all_groups).with_losses(&all_losses[..]);
+        let base_batch = ClipBatch::new(&base_norms, &base_groups).with_losses(&base_losses[..]);
 
         // The steps before and the counts of this one released the same.
         let state = warmed_up(&clip, &context, &base_batch, &mut rng);
@@ -125,7 +132,7 @@ proptest! {
 
         // One record on its own rounds no sum: no tolerance at all.
         let (own_norms, own_bad) = norms(&mut engine, &records, &all[..1]);
-        let own_batch = ClipBatch::new(&own_norms, &all_groups[..1]);
+        let own_batch = ClipBatch::new(&own_norms, &all_groups[..1]).with_losses(&all_losses[..1]);
         let own = clip.replay(&context, &state, &own_batch, &released).unwrap();
         let contribution = norm(&clipped_sum(&mut engine, &records, &all[..1], &own_bad, &own.scales));
         prop_assert!(

@@ -190,6 +190,13 @@ class Method:
         return self._inner.needs_groups
 
     @property
+    def needs_losses(self) -> bool:
+        """Whether it asks for the losses of records. `fairdp.fit` trains with it; `clip` and
+        `clip_and_sum`, which have none, are a ClipError.
+        """
+        return self._inner.needs_losses
+
+    @property
     def coupling(self) -> str:
         """How the records of a batch act on each other: "none", "fairlens", "magnitude-only" or
         "direction-only".
@@ -262,6 +269,7 @@ def method(
     rate: float | None = None,
     target: float | None = None,
     lower_bound: float | None = None,
+    loss_bound: float | None = None,
     count_noise_multiplier: float | None = None,
     count_noise_times_gradient: float | None = None,
     fairlens_weights: Sequence[float] | None = None,
@@ -271,7 +279,7 @@ def method(
 
     `clip_norm` is the clipping norm or the first threshold; `upper_bound` the Z of the global
     methods; `tolerance`, `rate` and `target` move the thresholds of adaptive ones, `lower_bound`
-    holds them up. Counts get `count_noise_multiplier`, or `count_noise_times_gradient` (10) times
+    holds them up. `loss_bound` is what `group-dro` clamps losses to. Counts get `count_noise_multiplier`, or `count_noise_times_gradient` (10) times
     the gradient's.
 
     >>> method("dpsdg", noise_multiplier=1, expected_batch_size=4)
@@ -290,6 +298,7 @@ def method(
             rate=rate,
             target=target,
             lower_bound=lower_bound,
+            loss_bound=loss_bound,
             count_noise_multiplier=count_noise_multiplier,
             count_noise_times_gradient=count_noise_times_gradient,
             fairlens_weights=fairlens_weights,

@@ -20,6 +20,8 @@ pub(crate) struct MethodEntry {
     certified: bool,
     /// Whether group labels influence training.
     needs_groups: bool,
+    /// Whether it asks for the losses of records: it then takes no bare gradients.
+    needs_losses: bool,
 }
 
 #[pymethods]
@@ -42,6 +44,7 @@ pub(crate) fn methods() -> Vec<MethodEntry> {
             differs: entry.differs,
             certified: config.certified(),
             needs_groups: config.needs_groups(),
+            needs_losses: config.needs_losses(),
         }
     };
     registry::methods().iter().map(entry).collect()

@@ -84,7 +84,7 @@ fn weighted_sum<T: GradientFloat>(rows: &ArrayView2<'_, T>, scales: &[f64]) -> V
 /// A method of the registry by its name, at its first step.
 #[pyfunction]
 #[pyo3(signature = (name, *, noise_multiplier, expected_batch_size, groups = 1, clip_norm = 1.0, upper_bound = None,
-    tolerance = None, rate = None, target = None, lower_bound = None, count_noise_multiplier = None,
+    tolerance = None, rate = None, target = None, lower_bound = None, loss_bound = None, count_noise_multiplier = None,
     count_noise_times_gradient = None, fairlens_weights = None, seed = None))]
 #[expect(clippy::too_many_arguments, reason = "they are the settings that a study varies")]
 pub(crate) fn method(
@@ -98,6 +98,7 @@ pub(crate) fn method(
     rate: Option<f64>,
     target: Option<f64>,
     lower_bound: Option<f64>,
+    loss_bound: Option<f64>,
     count_noise_multiplier: Option<f64>,
     count_noise_times_gradient: Option<f64>,
     fairlens_weights: Option<[f64; 2]>,
@@ -120,6 +121,7 @@ pub(crate) fn method(
         rate,
         target,
         lower_bound,
+        loss_bound,
         count_noise,
         fairlens_weights,
         ..PresetParams::default()
@@ -260,6 +262,12 @@ impl Method {
     #[getter]
     fn needs_groups(&self) -> bool {
         self.config.needs_groups()
+    }
+
+    /// Whether it asks for the losses of records: it then takes no bare gradients.
+    #[getter]
+    fn needs_losses(&self) -> bool {
+        self.config.needs_losses()
     }
 
     /// "none", "fairlens", "magnitude-only" or "direction-only": how the records of a batch act on

@@ -15,10 +15,22 @@ fn with(model: &'static str, method: &'static str) -> impl Fn(String) -> String 
 
 #[test]
 fn a_method_by_name_spends_the_budget_and_its_counts_are_in_the_ledger() {
-    let folder = declared(8_000, with("\"additive\"", "\"dpsgd-global-adapt\"\nsampling_rate = 0.2\nsteps = 40"));
+    spends_the_budget("dpsgd-global-adapt", "\"dpsgd-global-adapt\"\nsampling_rate = 0.2\nsteps = 40");
+}
+
+#[test]
+fn weights_of_groups_that_follow_losses_are_in_the_ledger() {
+    let settings = "settings = { clip_norm = 0.5, rate = 0.2, loss_bound = 1.5 }";
+    spends_the_budget("group-dro", &format!("\"group-dro\"\nsampling_rate = 0.2\nsteps = 40\n{settings}"));
+}
+
+fn spends_the_budget(name: &str, method: &str) {
+    let folder = declared(8_000, |config| {
+        config.replace("kind = \"auto\"", "kind = \"additive\"").replace("name = \"auto\"", &format!("name = {method}"))
+    });
     let here = folder.path();
     let plan = done(here, &["fit", "fairdp.toml", "--plan"]);
-    assert!(plan.contains("method: dpsgd-global-adapt, as asked for"), "{plan}");
+    assert!(plan.contains(&format!("method: {name}, as asked for")), "{plan}");
     done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
     let statement = json(here.join("run/release/statement.json"));
     let epsilon = statement["epsilon"].as_f64().unwrap();

@@ -48,6 +48,8 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
                 "method is fairlens, whose regularisers need second derivatives of the batch's losses; "
                 "an optimizer sees gradients only"
             )
+        if method.needs_losses:
+            raise ValueError(f"method is {method.name}, whose weights follow the losses of records; an optimizer sees gradients only")
         self.method = method
         self._noise = clipping.NoiseSource(seed)
         # Added by `make_private`.
