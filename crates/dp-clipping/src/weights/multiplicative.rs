@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn updates_by_hand() {
         // Mean losses 2·(1/4) = ½ and 2·(3/4) = 3/2: factors e^(−½) and 1, divided by their mean.
-        let (low, mean) = ((-0.5_f64).exp(), (1.0 + (-0.5_f64).exp()) / 2.0);
+        let (low, mean) = ((-0.5_f64).exp(), f64::midpoint(1.0, (-0.5_f64).exp()));
         let weights = next(&[1.0, 1.0], &SETTINGS, &[8.0, 4.0], &[2.0, 3.0]);
         assert!((weights[0] - low / mean).abs() < 1e-15 && (weights[1] - 1.0 / mean).abs() < 1e-15, "{weights:?}");
         assert!((weights.iter().sum::<f64>() - 2.0).abs() < 1e-15);
