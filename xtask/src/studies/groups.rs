@@ -1,6 +1,6 @@
 //! `cargo xtask reproduce groups`: who serves the worst group best, on the same features and at the
-//! same ε, and what it costs on average. Clipping, class priors and conditioning, each alone and
-//! together.
+//! same ε, and what it costs on average. Clipping, weights of groups, class priors and conditioning,
+//! each alone and together.
 
 use dp_data::mnist::{Collection, RareClass};
 use dp_data::{ScalingFit, adult, dutch};
@@ -9,7 +9,6 @@ use study_report::{Claim, Judged, Ranked, StudyPresentation};
 
 use super::beyond::{NOTHING_TO_SELECT, OURS};
 use super::fixed_features::{BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method};
-use super::rivals::RIVALS;
 use super::study::{FollowUp, Study, StudyArgs};
 use crate::run::conditioned::{ADJUSTED, method_of};
 use crate::run::data_setting::Source;
@@ -17,6 +16,22 @@ use crate::run::experiment::MethodSetting;
 use crate::run::features::Features;
 use crate::run::images::few_eights;
 
+/// The clipping methods of the papers, their baselines, and weights of groups.
+const SEARCHED: [&str; 10] = [
+    "dpsgd",
+    "dpsgd-f",
+    "dpsgd-global",
+    "dpsgd-global-adapt",
+    "adaptive",
+    "bounded-adaptive",
+    "unbounded-adaptive",
+    "fixed-soft",
+    "soft-adaptive",
+    GROUP_DRO,
+];
+const GROUP_DRO: &str = "group-dro";
+/// With class priors in the loss.
+const ADJUSTED_GROUP_DRO: &str = "adjusted-group-dro";
 /// What is recommended, and what stands in no paper.
 const OWN: [&str; 4] = [ADJUSTED, method_of(Goal::Accuracy), method_of(Goal::WorstClass), method_of(Goal::EqualRecall)];
 const RECOMMENDED: &str = method_of(Goal::WorstClass);
@@ -48,7 +63,7 @@ pub(crate) fn settings(quick: bool) -> Vec<Setting> {
         features,
         delta,
         judged,
-        searched: &RIVALS,
+        searched: &SEARCHED,
         called: "clipping methods",
         seeds: SEEDS,
     };
@@ -99,7 +114,8 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     }
     let searches = settings.iter().map(Setting::searched_for).collect();
     let follow_up: FollowUp = Box::new(move |results| {
-        let compared = ("the worst group under clipping, priors and conditioning", unsearched as fn(_, &_) -> _);
+        let compared =
+            ("the worst group under clipping, weights, priors and conditioning", unsearched as fn(_, &_) -> _);
         let best = settings.iter().map(|setting| setting.best(results, quick, compared, &DEPARTURES));
         Ok(best.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
     });
@@ -122,9 +138,11 @@ const DEPARTURES: [&str; 2] = [
 /// Class priors at the best points of what they are added to, and conditioned training.
 fn unsearched(epsilon: f64, best: &[BestPoint]) -> anyhow::Result<Vec<MethodSetting>> {
     let mut methods = Vec::new();
-    if let Some(point) = best.iter().find(|point| point.name == "dpsgd") {
-        let adjusted = MethodSetting { adjusted: Some("dpsgd"), ..method(ADJUSTED, point.rate, point.bound) };
-        methods.push(adjusted.within_by_pld(epsilon)?);
+    for (name, clipping) in [(ADJUSTED, "dpsgd"), (ADJUSTED_GROUP_DRO, GROUP_DRO)] {
+        if let Some(point) = best.iter().find(|point| point.name == clipping) {
+            let adjusted = MethodSetting { adjusted: Some(clipping), ..method(name, point.rate, point.bound) };
+            methods.push(adjusted.within_by_pld(epsilon)?);
+        }
     }
     for goal in OURS {
         methods.push(conditioned(goal, epsilon)?);
@@ -144,8 +162,9 @@ fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
         anyhow::Ok(claim.ours("no paper compares these methods"))
     };
     let words = judged.words();
-    let clipping: Vec<String> = RIVALS.iter().map(|name| at(name)).collect();
+    let clipping: Vec<String> = SEARCHED.iter().map(|name| at(name)).collect();
     Ok(vec![
+        claim(&format!("{GROUP_DRO} has a higher {words} than dpsgd"), GROUP_DRO, &[at("dpsgd")])?,
         claim(&format!("{ADJUSTED}, class priors alone, has a higher {words} than dpsgd"), ADJUSTED, &[at("dpsgd")])?,
         claim(
             &format!("{}, conditioning alone, has a higher {words} than dpsgd", method_of(Goal::Accuracy)),
@@ -154,4 +173,15 @@ fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
         )?,
         claim(&format!("{RECOMMENDED} has a higher {words} than every clipping method"), RECOMMENDED, &clipping)?,
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rivals::RIVALS;
+    use super::*;
+
+    #[test]
+    fn every_method_of_the_papers_is_compared() {
+        assert!(SEARCHED.starts_with(&RIVALS));
+    }
 }
