@@ -80,7 +80,7 @@ fn what_was_found_may_stand_in_the_statement() {
     assert_eq!(code, 0, "{message}");
     let statement = json(here.join("attacked/release/statement.json"));
     let found = &statement["attacked"];
-    assert!(found["canaries"].as_u64() > Some(100) && found["found"].as_f64() <= found["epsilon"].as_f64(), "{found}");
+    assert!(found["canaries"].as_u64() > Some(30) && found["found"].as_f64() <= found["epsilon"].as_f64(), "{found}");
     let text = fs::read_to_string(here.join("attacked/release/statement.md")).unwrap();
     assert!(text.contains("canaries in one run on made-up records: at least"), "{text}");
     done(here, &["verify", "attacked"]);
