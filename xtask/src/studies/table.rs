@@ -130,7 +130,7 @@ pub(crate) const TRAINING: &[TrainingStudy] = &[
     },
     TrainingStudy {
         name: "groups",
-        about: "The worst group and the average: class priors and conditioning against the papers' methods",
+        about: "The worst group and the average: weights of groups, class priors and conditioning against the papers' methods",
         make: groups::study,
         analysis: None,
     },
