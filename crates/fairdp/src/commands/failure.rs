@@ -100,8 +100,7 @@ impl Failure {
         let place = self.of_library().and_then(FairdpError::place);
         let file = |path: &Path| self.named(path.to_string_lossy().into_owned());
         let place = place.map(|(path, line)| serde_json::json!({ "file": file(path), "line": line }));
-        let mut answer =
-            serde_json::json!({ "error": error, "code": exit.code(), "meaning": exit.meaning(), "where": place });
+        let mut answer = in_json(&error, exit, &serde_json::json!(place));
         if let Some(mistakes) = self.of_library().map(FairdpError::mistakes).filter(|mistakes| !mistakes.is_empty()) {
             answer["mistakes"] = serde_json::json!(mistakes);
         }
@@ -111,10 +110,12 @@ impl Failure {
 
 /// Prints that a command line is wrong on standard output, for a program.
 pub(super) fn print_usage_json(message: &str) {
-    let exit = Exit::Usage;
     let error = message.trim().strip_prefix("error: ").unwrap_or(message);
-    let answer = serde_json::json!({ "error": error, "code": exit.code(), "meaning": exit.meaning(), "where": null });
-    let _ = answer::line(&mut io::stdout(), answer);
+    let _ = answer::line(&mut io::stdout(), in_json(error, Exit::Usage, &serde_json::Value::Null));
+}
+
+fn in_json(error: &str, exit: Exit, place: &serde_json::Value) -> serde_json::Value {
+    serde_json::json!({ "error": error, "code": exit.code(), "meaning": exit.meaning(), "where": place })
 }
 
 impl From<FairdpError> for Failure {
