@@ -6,8 +6,9 @@
     python tables.py target/release/fairdp adult.csv --label income --positive '>50K' --group sex
 
 Every method sees the training rows of a split as a user would give them, with its defaults, and
-answers for the test rows. Bounds and categories are taken from the training rows by each of them. A
-peer that is not installed is left out.
+answers for the test rows. Bounds and categories are taken from the training rows by each of them. DP-EBM
+and diffprivlib refuse missing values: they get the median of the training rows for a number and a
+category of its own for a text. A peer that is not installed is left out.
 """
 
 import argparse
@@ -53,9 +54,16 @@ def inputs(options, table):
     return table.drop(columns=[options.label] + ([options.group] if options.group_as_input is False else []))
 
 
+def without_missing(train, test):
+    numbers = train.select_dtypes("number").columns
+    filling = {column: train[column].median() if column in numbers else "missing" for column in train}
+    return train.fillna(filling), test.fillna(filling)
+
+
 def with_ebm(options, train, test, epsilon):
     from interpret.privacy import DPExplainableBoostingClassifier
 
+    train, test = without_missing(train, test)
     model = DPExplainableBoostingClassifier(epsilon=epsilon, delta=DELTA)
     begun = time.monotonic()
     model.fit(inputs(options, train), train[options.label] == options.positive)
@@ -67,6 +75,7 @@ def with_ebm(options, train, test, epsilon):
 def with_diffprivlib(options, train, test, epsilon):
     from diffprivlib.models import LogisticRegression
 
+    train, test = without_missing(train, test)
     table = pd.get_dummies(pd.concat([inputs(options, train), inputs(options, test)])).astype(float)
     low, high = table[: len(train)].min(), table[: len(train)].max()
     table = ((table - low) / (high - low).replace(0, 1)).clip(0, 1).values
