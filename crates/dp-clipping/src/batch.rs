@@ -75,6 +75,12 @@ impl<'a> ClipBatch<'a> {
         self.norms.iter().copied().zip(self.groups.iter().copied()).filter(|&(norm, _)| is_valid_norm(norm))
     }
 
+    /// Norm, unless it is not valid, and group of every record.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Option<f64>, usize)> {
+        let norm = |norm: f64| is_valid_norm(norm).then_some(norm);
+        self.norms.iter().map(move |&value| norm(value)).zip(self.groups.iter().copied())
+    }
+
     /// Loss and group of every record that takes part; no records without losses.
     pub(crate) fn valid_losses(&self) -> impl Iterator<Item = (f64, usize)> {
         let losses = self.losses.unwrap_or_default().iter().copied();
@@ -121,7 +127,7 @@ pub struct Clipped {
     /// counts. A diagnostic without noise, not to be released.
     pub n_non_finite: usize,
     /// Records with a finite norm whose scale was lowered because it broke the method's bound or was
-    /// not a number. Always 0 for methods of this crate. A diagnostic without noise, not to be released.
+    /// not a number. Always 0 for rules of this crate. A diagnostic without noise, not to be released.
     pub n_capped: usize,
 }
 

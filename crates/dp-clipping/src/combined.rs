@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::{
     AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountQuery, MethodState,
-    PublicContext, Weights,
-    bound::{cap, check_threshold, is_valid_norm},
+    PublicContext, ScaleRule, Weights,
+    bound::{breaks, cap, check_threshold, is_valid_norm},
     count::{Fresh, Planned, Recorded, Release},
     weights::check_weight,
 };
@@ -72,11 +72,19 @@ fn step(
     let group_bounds: Vec<f64> =
         (0..context.n_groups).map(|group| weight(group) * rule.bound(threshold(group))).collect();
     let bound = group_bounds.iter().copied().fold(0.0, f64::max);
+    // A rule of this crate is a formula in real arithmetic: the cap is part of it, and lowers nothing
+    // that is to be counted.
+    let is_own = matches!(rule, ScaleRule::Own { .. });
+    let mut n_capped = 0;
     let scales = batch
         .norms
         .iter()
         .zip(batch.groups)
-        .map(|(&norm, &group)| cap(weight(group) * rule.scale(norm, threshold(group)), norm, group_bounds[group]))
+        .map(|(&norm, &group)| {
+            let scale = weight(group) * rule.scale(norm, threshold(group));
+            n_capped += usize::from(is_own && breaks(scale, norm, group_bounds[group]));
+            cap(scale, norm, group_bounds[group])
+        })
         .collect();
 
     let clipped = Clipped {
@@ -86,8 +94,7 @@ fn step(
         queries: control.query.into_iter().chain(weighting.queries).collect(),
         thresholds: control.thresholds,
         n_non_finite: batch.norms.iter().filter(|&&norm| !is_valid_norm(norm)).count(),
-        // A rule is a formula in real arithmetic: `cap` above is part of the method.
-        n_capped: 0,
+        n_capped,
     };
     (clipped, Memory { threshold: control.next, weights: weighting.next })
 }
@@ -134,8 +141,9 @@ impl ClipMethod for CombinedMethod {
     fn scale_in_advance(&self, _group: usize) -> Option<AdvanceScale> {
         let threshold = match (self.config.controller, self.config.weights) {
             (Controller::Constant { threshold }, Weights::Uniform) => threshold,
-            (Controller::Geometric { .. }, Weights::Uniform) => self.memory.threshold?,
-            (Controller::PerGroup { .. }, _) | (_, Weights::Naive { .. } | Weights::Multiplicative { .. }) => {
+            (Controller::Geometric { .. } | Controller::Own { .. }, Weights::Uniform) => self.memory.threshold?,
+            (Controller::PerGroup { .. }, _)
+            | (_, Weights::Naive { .. } | Weights::Multiplicative { .. } | Weights::Own { .. }) => {
                 return None;
             }
         };

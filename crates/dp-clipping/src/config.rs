@@ -71,12 +71,16 @@ impl ClipConfig {
     /// The same configuration with this noise on all counts.
     #[must_use]
     pub fn with_count_noise(mut self, noise: CountNoise) -> Self {
-        if let Controller::Geometric { count_noise, .. } | Controller::PerGroup { count_noise, .. } =
-            &mut self.controller
+        if let Controller::Geometric { count_noise, .. }
+        | Controller::PerGroup { count_noise, .. }
+        | Controller::Own { count_noise, .. } = &mut self.controller
         {
             *count_noise = noise;
         }
-        if let Weights::Naive { count_noise } | Weights::Multiplicative { count_noise, .. } = &mut self.weights {
+        if let Weights::Naive { count_noise }
+        | Weights::Multiplicative { count_noise, .. }
+        | Weights::Own { count_noise, .. } = &mut self.weights
+        {
             *count_noise = noise;
         }
         self
@@ -85,8 +89,24 @@ impl ClipConfig {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// [`ClipError::InvalidParameter`] for the first number out of range.
+    /// [`ClipError::InvalidParameter`] for the first number out of range, and for a part of one's own
+    /// that is not registered ([`registry::register`](crate::registry::register)).
     pub fn validate(&self) -> Result<(), ClipError> {
+        self.check_values()?;
+        if let ScaleRule::Own { rule, .. } = &self.rule {
+            rule.check_registered()?;
+        }
+        if let Controller::Own { controller, .. } = &self.controller {
+            controller.check_registered()?;
+        }
+        if let Weights::Own { weights, .. } = &self.weights {
+            weights.check_registered()?;
+        }
+        Ok(())
+    }
+
+    /// Checks every number.
+    pub(crate) fn check_values(&self) -> Result<(), ClipError> {
         self.rule.validate()?;
         self.controller.validate()?;
         self.weights.validate()?;
@@ -149,21 +169,39 @@ impl ClipConfig {
         combined::planned_queries(self, context)
     }
 
+    /// Names of its parts that are from outside of this crate: rule, controller, weights. The guarantee
+    /// of such a configuration comes from the cap on scales and from the form of counts, on condition
+    /// that each of these parts is a function of what it is given.
+    pub fn own_parts(&self) -> Vec<&'static str> {
+        let rule = if let ScaleRule::Own { rule, .. } = &self.rule { Some(rule.name()) } else { None };
+        let controller =
+            if let Controller::Own { controller, .. } = &self.controller { Some(controller.name()) } else { None };
+        let weights = if let Weights::Own { weights, .. } = &self.weights { Some(weights.name()) } else { None };
+        [rule, controller, weights].into_iter().flatten().collect()
+    }
+
     /// Whether the declared bound is a proven sensitivity. If not, an ε computed from it is
-    /// nominal.
+    /// nominal. For parts of one's own see [`Self::own_parts`].
     pub fn certified(&self) -> bool {
         self.coupling == Coupling::None
     }
 
     /// Whether the group labels influence training.
     pub fn needs_groups(&self) -> bool {
-        matches!(self.controller, Controller::PerGroup { .. })
-            || matches!(self.weights, Weights::Naive { .. } | Weights::Multiplicative { .. })
-            || matches!(self.coupling, Coupling::Fairlens { .. })
+        let by_controller = match &self.controller {
+            Controller::Constant { .. } | Controller::Geometric { .. } => false,
+            Controller::PerGroup { .. } => true,
+            Controller::Own { controller, .. } => controller.part().needs_groups(),
+        };
+        by_controller || !matches!(self.weights, Weights::Uniform) || matches!(self.coupling, Coupling::Fairlens { .. })
     }
 
     /// Whether a batch must have the losses of its records ([`ClipBatch::with_losses`]).
     pub fn needs_losses(&self) -> bool {
-        matches!(self.weights, Weights::Multiplicative { .. })
+        match &self.weights {
+            Weights::Uniform | Weights::Naive { .. } => false,
+            Weights::Multiplicative { .. } => true,
+            Weights::Own { weights, .. } => weights.part().needs_losses(),
+        }
     }
 }

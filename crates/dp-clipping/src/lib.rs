@@ -18,6 +18,7 @@ mod method;
 mod method_entry;
 mod methods;
 pub mod noise;
+mod own;
 pub mod registry;
 mod rules;
 mod simd;
@@ -35,15 +36,16 @@ pub use serde_json;
 pub use batch::{ClipBatch, Clipped};
 pub use config::ClipConfig;
 pub use context::PublicContext;
-pub use controllers::{Bits, Controller, Counted, ShareOf};
+pub use controllers::{Bits, Controller, Counted, OwnController, ShareOf};
 pub use count::{CountNoise, CountQuery};
 pub use coupling::{Coupling, FairlensForm};
 pub use error::ClipError;
 pub use gradients::clip_gradients;
 pub use method::{AdvanceScale, ClipMethod, MethodState};
 pub use method_entry::{MethodEntry, PresetParams};
-pub use rules::ScaleRule;
-pub use weights::Weights;
+pub use own::{Own, check};
+pub use rules::{OwnBound, OwnRule, ScaleRule};
+pub use weights::{OwnWeights, Weights};
 
 /// Pages of the book, whose examples are tests of this crate.
 #[cfg(doctest)]

@@ -3,10 +3,64 @@
 #![doc = include_str!("../METHODS.md")]
 
 use std::fmt::Write as _;
+use std::sync::{PoisonError, RwLock};
 
-use crate::{ClipError, MethodEntry, PublicContext, methods};
+use crate::{
+    ClipError, MethodEntry, PublicContext, methods,
+    own::{Parts, is_kebab_case},
+};
 
-/// Every named method, in the order of the tables.
+/// What this process registered.
+struct Registered {
+    entries: Vec<&'static MethodEntry>,
+    parts: Parts,
+}
+
+static REGISTERED: RwLock<Registered> = RwLock::new(Registered { entries: Vec::new(), parts: Parts::none() });
+
+/// Makes a method of one's own known by its name, and its parts by theirs, to this whole process:
+/// configurations, command lines, audits and files find it as they find the methods of this crate.
+///
+/// Call it once for each method, at the start of the program. Nothing is ever replaced or removed, so
+/// that a name means one thing for as long as the program runs.
+///
+/// # Errors
+/// [`ClipError::InvalidParameter`] for a name that is not in kebab case or that another method or part
+/// has, and for settings of the paper (the default ones) that are out of range.
+///
+/// **Example**: [`ScaleRule::Own`](crate::ScaleRule::Own).
+pub fn register(entry: MethodEntry) -> Result<(), ClipError> {
+    if !is_kebab_case(entry.name) {
+        return Err(ClipError::invalid("name", entry.name, "lower-case letters, digits and hyphens"));
+    }
+    let config = entry.default_config();
+    config.check_values()?;
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let known = methods().iter().chain(registered.entries.iter().copied());
+    if known.into_iter().any(|known| known.name == entry.name) {
+        return Err(ClipError::invalid("name", entry.name, "a name that no other method has"));
+    }
+    registered.parts.take_in(&config)?;
+    registered.entries.push(Box::leak(Box::new(entry)));
+    Ok(())
+}
+
+/// The methods that [`register`] was given, in that order.
+pub fn own() -> Vec<&'static MethodEntry> {
+    REGISTERED.read().unwrap_or_else(PoisonError::into_inner).entries.clone()
+}
+
+/// Every method that [`find`] knows: [`methods`], then [`own`].
+pub fn all() -> Vec<&'static MethodEntry> {
+    methods().iter().chain(own()).collect()
+}
+
+/// The parts that this process registered.
+pub(crate) fn with_parts<T>(read: impl FnOnce(&Parts) -> T) -> T {
+    read(&REGISTERED.read().unwrap_or_else(PoisonError::into_inner).parts)
+}
+
+/// Every named method of this crate, in the order of the tables.
 pub fn methods() -> &'static [MethodEntry] {
     const METHODS: &[MethodEntry] = &[
         methods::dpsgd::ENTRY,
@@ -34,14 +88,15 @@ pub fn methods() -> &'static [MethodEntry] {
     METHODS
 }
 
-/// The method of this name.
+/// The method of this name, of this crate or registered.
 ///
 /// # Errors
 /// [`ClipError::UnknownMethod`], listing every name.
 pub fn find(name: &str) -> Result<&'static MethodEntry, ClipError> {
-    methods().iter().find(|entry| entry.name == name).ok_or_else(|| ClipError::UnknownMethod {
+    let all = all();
+    all.iter().copied().find(|entry| entry.name == name).ok_or_else(|| ClipError::UnknownMethod {
         name: name.to_owned(),
-        known: methods().iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        known: all.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
     })
 }
 

@@ -161,8 +161,10 @@ proptest! {
                     prop_assert_eq!(scale, 0.0);
                 }
             }
-            prop_assert_eq!((clipped.n_non_finite, clipped.n_capped), (n_non_finite, 0));
-            // A sum is formed of the scales as they are: a method of this crate keeps its bounds.
+            prop_assert_eq!(clipped.n_non_finite, n_non_finite);
+            // A rule of this crate needs no cap that is to be counted.
+            prop_assert!(clipped.n_capped == 0 || !config.own_parts().is_empty());
+            // A sum is formed of the scales as they are: they keep their bounds.
             let mut enforced = clipped.clone();
             enforced.enforce(&batch).unwrap();
             prop_assert_eq!(enforced, clipped);

@@ -2,11 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use candle_core::{Result as TensorResult, Tensor};
+use candle_core::{Error as TensorError, Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, Result};
 use crate::ops;
+use crate::own::{OwnLoss, find_loss};
 
 /// A loss by name: a value per record, never a mean over the batch, without regularisation.
 ///
@@ -64,6 +65,11 @@ pub enum Loss {
         /// `π`, one number from 1e-12 to 1e12 per class; only their ratios matter.
         priors: Vec<f64>,
     },
+    /// A loss from outside of this crate ([`OwnLoss`](crate::OwnLoss)).
+    Own {
+        /// Its name, as [`register_loss`](crate::register_loss) was given it.
+        loss: String,
+    },
 }
 
 /// Weights and priors: gradients times these stay finite in single precision, where a class whose
@@ -83,10 +89,16 @@ impl Loss {
                 (n_classes >= 2 && priors.len() == n_classes).then_some(n_classes)
             }
             Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => (n_classes == 2).then_some(1),
+            Self::Own { loss } => {
+                let n_logits = find_loss(loss).ok()?.n_logits(n_classes)?;
+                // What a prediction can be read from.
+                (n_logits == n_classes || n_logits == 1 && n_classes == 2).then_some(n_logits)
+            }
         }
     }
 
-    /// An error unless every weight and every prior is from 1e-12 to 1e12.
+    /// An error unless every weight and every prior is from 1e-12 to 1e12, and a loss of one's own is
+    /// registered.
     ///
     /// # Errors
     /// [`EngineError::InvalidParameter`] for the first that is not.
@@ -97,6 +109,7 @@ impl Loss {
         let in_range = |weight: f64| WEIGHTS.contains(&weight);
         match self {
             Self::SoftmaxCrossEntropy | Self::BceWithLogits => Ok(()),
+            Self::Own { loss } => find_loss(loss).map(|_| ()),
             Self::WeightedSoftmaxCrossEntropy { class_weights } => {
                 match class_weights.iter().find(|&&w| !in_range(w)) {
                     Some(&weight) => Err(refused("loss.class_weights", weight)),
@@ -126,6 +139,7 @@ impl Loss {
             Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => {
                 ops::bce_losses(losses, logits, labels)?;
             }
+            Self::Own { loss } => ops::own_losses(losses, logits, labels, registered(loss)?)?,
         }
         self.weigh(losses, labels)
     }
@@ -141,6 +155,7 @@ impl Loss {
                 ops::softmax_gradient(logits, labels)?;
             }
             Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => ops::bce_gradient(logits, labels)?,
+            Self::Own { loss } => ops::own_loss_gradient(logits, labels, registered(loss)?)?,
         }
         self.weigh(logits, labels)
     }
@@ -148,13 +163,20 @@ impl Loss {
     /// Multiplies each record's row by the weight of its class.
     fn weigh(&self, rows: &Tensor, labels: &Tensor) -> TensorResult<()> {
         match self {
-            Self::SoftmaxCrossEntropy | Self::BceWithLogits | Self::PriorAdjustedCrossEntropy { .. } => Ok(()),
+            Self::SoftmaxCrossEntropy
+            | Self::BceWithLogits
+            | Self::PriorAdjustedCrossEntropy { .. }
+            | Self::Own { .. } => Ok(()),
             Self::WeightedSoftmaxCrossEntropy { class_weights } => ops::scale_by_label(rows, labels, class_weights),
             Self::WeightedBceWithLogits { positive_weight } => {
                 ops::scale_by_label(rows, labels, &[1.0, *positive_weight])
             }
         }
     }
+}
+
+fn registered(loss: &str) -> TensorResult<&'static dyn OwnLoss> {
+    find_loss(loss).map_err(|error| TensorError::Msg(error.to_string()))
 }
 
 /// `ln π` in every row, shaped as the logits.

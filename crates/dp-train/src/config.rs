@@ -224,7 +224,7 @@ fn resolve_privacy(privacy: &Privacy) -> Result<(PrivacyConfig, Option<Epsilon>)
     let clipping = match (&privacy.method, privacy.clipping) {
         (Some(name), None) => {
             let Ok(entry) = registry::find(name) else {
-                let known: Vec<&str> = registry::methods().iter().map(|entry| entry.name).collect();
+                let known: Vec<&str> = registry::all().into_iter().map(|entry| entry.name).collect();
                 return Err(TrainError::invalid("privacy.method", name, format!("one of {}", known.join(", "))));
             };
             entry.config(&privacy.settings)?

@@ -44,7 +44,7 @@ pub use dp_engine::{
 pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use error::{Result, TrainError};
 pub use observer::{Observer, StepState, StepView, Unobserved};
-pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, step_query};
+pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, conditions_of_own_method, step_query};
 pub use purpose::Purpose;
 pub use random_stream::RandomStream;
 pub use random_streams::{Generators, RandomStreams};

@@ -67,9 +67,8 @@ impl Plant {
             matches!(config.controller, Controller::PerGroup { .. }) || matches!(config.weights, Weights::Naive { .. });
         match self {
             Self::SilentCount => {
-                per_group
-                    || matches!(config.controller, Controller::Geometric { .. })
-                    || matches!(config.weights, Weights::Multiplicative { .. })
+                let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };
+                !config.queries(&context).is_empty()
             }
             Self::SmallNoise => per_group,
             Self::NoCap

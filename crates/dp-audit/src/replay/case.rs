@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
-use dp_clipping::{ClipConfig, Controller, MethodEntry, MethodState, PresetParams};
+use dp_clipping::{ClipConfig, Controller, MethodEntry, MethodState, PresetParams, Weights};
 use dp_engine::{DType, Device, DropoutKey, Model, ModelConfig, PublicFacts, Records};
 use dp_train::{BatchPlan, Execution, FixedStep, LearningRate, Plan, PrivacyConfig, Result, TrainConfig};
 use rand::{Rng, SeedableRng};
@@ -129,8 +129,7 @@ impl Case {
             clipping,
             threshold: initial_threshold(&clipping),
             // Far apart, as after many steps.
-            weights: clipping
-                .needs_losses()
+            weights: matches!(clipping.weights, Weights::Multiplicative { .. } | Weights::Own { .. })
                 .then(|| (0..n_groups).map(|_| 10_f64.powf(rng.random_range(-2.0..1.0))).collect()),
             released: Vec::new(),
             sampling_rate: [1.0, 1.0, 0.5, 0.1][rng.random_range(0..4)],
@@ -271,7 +270,7 @@ impl Case {
 /// The threshold that a method carries into its first step.
 fn initial_threshold(config: &ClipConfig) -> Option<f64> {
     match config.controller {
-        Controller::Geometric { initial, .. } => Some(initial),
+        Controller::Geometric { initial, .. } | Controller::Own { initial, .. } => Some(initial),
         _ => None,
     }
 }

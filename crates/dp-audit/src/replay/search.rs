@@ -216,7 +216,7 @@ impl Replay {
     fn methods(&self) -> Result<Vec<&'static MethodEntry>> {
         let certified = |entry: &MethodEntry| entry.default_config().certified();
         let Some(name) = &self.method else {
-            return Ok(registry::methods().iter().filter(|entry| certified(entry)).collect());
+            return Ok(registry::all().into_iter().filter(|entry| certified(entry)).collect());
         };
         let entry = registry::find(name)?;
         if certified(entry) {

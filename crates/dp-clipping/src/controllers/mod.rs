@@ -2,9 +2,11 @@
 
 mod constant;
 mod geometric;
+mod own;
 mod per_group;
 
 pub use geometric::{Bits, Counted};
+pub use own::OwnController;
 pub use per_group::ShareOf;
 
 use std::ops::RangeInclusive;
@@ -12,7 +14,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClipBatch, ClipError, CountNoise, CountQuery, PublicContext,
+    ClipBatch, ClipError, CountNoise, CountQuery, Own, PublicContext,
     bound::{THRESHOLD_RANGE, check_threshold},
     count::Release,
     error::check,
@@ -94,6 +96,15 @@ pub enum Controller {
         /// Noise of the counts.
         count_noise: CountNoise,
     },
+    /// A controller from outside of this crate ([`OwnController`]).
+    Own {
+        /// The controller, with its parameters.
+        controller: Own<dyn OwnController>,
+        /// Threshold of the first step.
+        initial: f64,
+        /// Noise of its counts, if it has any.
+        count_noise: CountNoise,
+    },
 }
 
 /// A controller's decision at one step.
@@ -116,7 +127,7 @@ impl Controller {
     pub fn first_threshold(&self) -> f64 {
         match *self {
             Self::Constant { threshold } => threshold,
-            Self::Geometric { initial, .. } => initial,
+            Self::Geometric { initial, .. } | Self::Own { initial, .. } => initial,
             Self::PerGroup { base, .. } => base,
         }
     }
@@ -124,7 +135,7 @@ impl Controller {
     /// Threshold of the first step, for controllers with memory.
     pub(crate) fn initial_threshold(&self) -> Option<f64> {
         match *self {
-            Self::Geometric { initial, .. } => Some(initial),
+            Self::Geometric { initial, .. } | Self::Own { initial, .. } => Some(initial),
             Self::Constant { .. } | Self::PerGroup { .. } => None,
         }
     }
@@ -155,15 +166,20 @@ impl Controller {
             Self::PerGroup { base, share_of, count_noise } => {
                 per_group::step(base, share_of, count_noise.multiplier(context), batch, context, release)
             }
+            Self::Own { ref controller, initial, count_noise } => {
+                let current = memory.unwrap_or(initial);
+                own::step(controller, current, count_noise.multiplier(context), batch, context, release)
+            }
         }
     }
 
-    /// Name in tables, the same as in JSON.
+    /// Name in tables, the same as in JSON; of a controller of one's own, its own.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Constant { .. } => "constant",
             Self::Geometric { .. } => "geometric",
             Self::PerGroup { .. } => "per-group",
+            Self::Own { controller, .. } => controller.name(),
         }
     }
 
@@ -182,6 +198,11 @@ impl Controller {
             }
             Self::PerGroup { base, count_noise, .. } => {
                 check_threshold("base", base)?;
+                count_noise.validate()
+            }
+            Self::Own { ref controller, initial, count_noise } => {
+                controller.check_values()?;
+                check_threshold("initial", initial)?;
                 count_noise.validate()
             }
         }

@@ -9,11 +9,14 @@ mod global_drop;
 mod global_tanh;
 mod hard;
 mod normalised;
+mod own;
 mod tanh;
+
+pub use own::{OwnBound, OwnRule};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipError, bound::check_threshold, error::check};
+use crate::{ClipError, Own, bound::check_threshold, error::check};
 
 /// How a record's scale follows from its norm and the threshold in force, a clipping norm `C` or an
 /// upper bound `Z`.
@@ -61,6 +64,53 @@ pub enum ScaleRule {
         /// Stability constant γ: 0.01 in AUTO-S, 0 in AUTO-V.
         stability: f64,
     },
+    /// A rule from outside of this crate, held to the bound that is declared beside it.
+    ///
+    /// ```
+    /// use dp_clipping::{
+    ///     ClipConfig, Controller, MethodEntry, Own, OwnBound, OwnRule, PresetParams, ScaleRule, Weights, check, registry,
+    /// };
+    ///
+    /// /// `min(1, (C/‖g‖)²)`: large gradients count less than under hard clipping.
+    /// #[derive(Debug)]
+    /// struct Squared;
+    ///
+    /// impl OwnRule for Squared {
+    ///     fn name(&self) -> &'static str {
+    ///         "squared"
+    ///     }
+    ///     fn scale(&self, norm: f64, threshold: f64, _: &[f64]) -> f64 {
+    ///         (threshold / norm).powi(2).min(1.0)
+    ///     }
+    /// }
+    ///
+    /// let rule = ScaleRule::Own { rule: Own::rule(&Squared, &[]), bound: OwnBound::Threshold };
+    /// assert_eq!((rule.scale(4.0, 1.0), rule.bound(1.0), rule.name()), (0.0625, 1.0, "squared"));
+    /// // From norm 1 on its contribution falls, as it is meant to.
+    /// assert!(check(&rule).iter().all(|finding| finding.contains("falls")));
+    ///
+    /// // Known by name from here on, to this whole program.
+    /// registry::register(MethodEntry {
+    ///     name: "squared-clipping",
+    ///     label: "Squared clipping",
+    ///     summary: "hard clipping whose scale is squared",
+    ///     source: "an example",
+    ///     differs: "",
+    ///     preset: |params| {
+    ///         let rule = ScaleRule::Own { rule: Own::rule(&Squared, &[]), bound: OwnBound::Threshold };
+    ///         ClipConfig::new(rule, Controller::Constant { threshold: params.clip_norm }, Weights::Uniform)
+    ///     },
+    /// })?;
+    /// let config = registry::find("squared-clipping")?.config(&PresetParams::default())?;
+    /// assert_eq!(config.own_parts(), ["squared"]);
+    /// # Ok::<(), dp_clipping::ClipError>(())
+    /// ```
+    Own {
+        /// The rule, with its parameters.
+        rule: Own<dyn OwnRule>,
+        /// What it declares.
+        bound: OwnBound,
+    },
 }
 
 impl ScaleRule {
@@ -76,6 +126,8 @@ impl ScaleRule {
             Self::GlobalTanh { clip_norm } => global_tanh::scale(norm, threshold, clip_norm),
             Self::Tanh => tanh::scale(norm, threshold),
             Self::Automatic { stability } => automatic::scale(norm, threshold, stability),
+            Self::Own { ref rule, .. } if norm.is_finite() => rule.part().scale(norm, threshold, rule.values()),
+            Self::Own { .. } => 0.0,
         }
     }
 
@@ -83,15 +135,18 @@ impl ScaleRule {
     #[inline]
     pub fn bound(&self, threshold: f64) -> f64 {
         match *self {
-            Self::Hard | Self::Tanh | Self::Automatic { .. } => threshold,
+            Self::Hard | Self::Tanh | Self::Automatic { .. } | Self::Own { bound: OwnBound::Threshold, .. } => {
+                threshold
+            }
             Self::Normalised => 1.0,
             Self::GlobalDrop { clip_norm } | Self::GlobalClip { clip_norm } | Self::GlobalTanh { clip_norm } => {
                 clip_norm
             }
+            Self::Own { bound: OwnBound::Constant(bound), .. } => bound,
         }
     }
 
-    /// Name in tables, the same as in JSON.
+    /// Name in tables, the same as in JSON; of a rule of one's own, its own.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Hard => "hard",
@@ -101,6 +156,7 @@ impl ScaleRule {
             Self::GlobalTanh { .. } => "global-tanh",
             Self::Tanh => "tanh",
             Self::Automatic { .. } => "automatic",
+            Self::Own { rule, .. } => rule.name(),
         }
     }
 
@@ -111,6 +167,13 @@ impl ScaleRule {
                 check_threshold("clip_norm", clip_norm)
             }
             Self::Automatic { stability } => check("stability", stability, 0.0.., "a finite number of at least 0"),
+            Self::Own { ref rule, bound } => {
+                rule.check_values()?;
+                match bound {
+                    OwnBound::Threshold => Ok(()),
+                    OwnBound::Constant(bound) => check_threshold("bound", bound),
+                }
+            }
         }
     }
 }

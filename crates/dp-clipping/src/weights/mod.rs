@@ -2,22 +2,36 @@
 
 mod multiplicative;
 mod naive;
+mod own;
+
+pub use own::OwnWeights;
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, bound::THRESHOLD_RANGE, count::Release, error::check,
+    ClipBatch, ClipError, CountNoise, CountQuery, Own, PublicContext, bound::THRESHOLD_RANGE, count::Release,
+    error::check,
 };
 
 /// Range of every weight, 2⁻³⁰ to 2³⁰, so that a weighted bound is neither 0 nor ∞. Only absurd
 /// releases come near it.
 const WEIGHT_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 30) as f64)..=(1_u64 << 30) as f64;
 
-/// The nearest permitted weight.
+/// Steps of a share from 0 to 1. Sums of their multiples are exact for up to 2³³ records.
+const STEPS: f64 = (1_u64 << 20) as f64;
+
+/// What a record adds to a sum of values that a bound limits, in units of it: a multiple of 2⁻²⁰ in
+/// [0, 1].
+fn share_of_bound(value: f64, bound: f64) -> f64 {
+    let share = value / bound;
+    if share.is_nan() { 0.0 } else { (share.clamp(0.0, 1.0) * STEPS).floor() / STEPS }
+}
+
+/// The nearest permitted weight; the smallest for what is not a number.
 fn clamp_weight(weight: f64) -> f64 {
-    weight.clamp(*WEIGHT_RANGE.start(), *WEIGHT_RANGE.end())
+    weight.max(*WEIGHT_RANGE.start()).min(*WEIGHT_RANGE.end())
 }
 
 /// Checks a weight of a saved state.
@@ -80,6 +94,13 @@ pub enum Weights {
         /// Noise of the counts, and of the sums of losses.
         count_noise: CountNoise,
     },
+    /// Weights from outside of this crate ([`OwnWeights`]).
+    Own {
+        /// The weights, with their parameters.
+        weights: Own<dyn OwnWeights>,
+        /// Noise of their counts, if they have any.
+        count_noise: CountNoise,
+    },
 }
 
 /// The weights of one step.
@@ -95,7 +116,7 @@ pub(crate) struct Weighting {
 impl Weights {
     /// Weights of the first step, where they have a memory.
     pub(crate) fn initial(&self, context: &PublicContext) -> Option<Vec<f64>> {
-        matches!(self, Self::Multiplicative { .. }).then(|| vec![1.0; context.n_groups])
+        matches!(self, Self::Multiplicative { .. } | Self::Own { .. }).then(|| vec![1.0; context.n_groups])
     }
 
     pub(crate) fn step(
@@ -113,15 +134,19 @@ impl Weights {
                 let settings = multiplicative::Settings { rate, loss_bound, noise_multiplier };
                 multiplicative::step(&settings, memory, batch, context, release)
             }
+            Self::Own { ref weights, count_noise } => {
+                own::step(weights, count_noise.multiplier(context), memory, batch, context, release)
+            }
         }
     }
 
-    /// Name in tables, the same as in JSON.
+    /// Name in tables, the same as in JSON; of weights of one's own, their own.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
             Self::Naive { .. } => "naive",
             Self::Multiplicative { .. } => "multiplicative",
+            Self::Own { weights, .. } => weights.name(),
         }
     }
 
@@ -132,6 +157,10 @@ impl Weights {
             Self::Multiplicative { rate, loss_bound, count_noise } => {
                 check("rate", *rate, 0.0.., "a finite number of at least 0")?;
                 check("loss_bound", *loss_bound, THRESHOLD_RANGE, "a number in [2^-60, 2^60]")?;
+                count_noise.validate()
+            }
+            Self::Own { weights, count_noise } => {
+                weights.check_values()?;
                 count_noise.validate()
             }
         }

@@ -1,10 +1,7 @@
 //! Weights that follow noisy mean losses; see [`Weights::Multiplicative`](super::Weights::Multiplicative).
 
-use super::{Weighting, clamp_weight};
+use super::{Weighting, clamp_weight, share_of_bound};
 use crate::{ClipBatch, PublicContext, count::Release};
-
-/// Steps of a loss from 0 to its bound. Sums of their multiples are exact for up to 2³³ records.
-const STEPS: f64 = (1_u64 << 20) as f64;
 
 pub(super) struct Settings {
     pub(super) rate: f64,
@@ -30,12 +27,6 @@ pub(super) fn step(
     let weights = memory.map_or_else(|| vec![1.0; context.n_groups], <[f64]>::to_vec);
     let next = next(&weights, settings, &sizes.released, &losses.released);
     Weighting { weights, queries: vec![sizes, losses], next: Some(next) }
-}
-
-/// What a record adds to its group's sum: a multiple of 2⁻²⁰ in [0, 1].
-fn share_of_bound(loss: f64, bound: f64) -> f64 {
-    let share = loss / bound;
-    if share.is_nan() { 0.0 } else { (share.clamp(0.0, 1.0) * STEPS).floor() / STEPS }
 }
 
 /// The weights of the next step from what this one released.

@@ -1,7 +1,9 @@
 //! Strategies: any combination of rule, controller and weights, any norm.
 
+mod own_parts;
+
 use dp_clipping::{
-    Bits, ClipConfig, Controller, CountNoise, Counted, PresetParams, ScaleRule, ShareOf, Weights, registry,
+    Bits, ClipConfig, Controller, CountNoise, Counted, OwnBound, PresetParams, ScaleRule, ShareOf, Weights, registry,
 };
 use proptest::prelude::*;
 
@@ -14,8 +16,36 @@ fn count_noise() -> impl Strategy<Value = CountNoise> {
     prop_oneof![(0.0..50.0).prop_map(CountNoise::Multiplier), (0.0..20.0).prop_map(CountNoise::TimesGradient),]
 }
 
+/// A rule from outside of the crate that is wrong.
+fn own_rule() -> impl Strategy<Value = ScaleRule> {
+    let bound = prop_oneof![Just(OwnBound::Threshold), magnitude().prop_map(OwnBound::Constant)];
+    (0_u8..5, bound).prop_map(|(how, declared)| match own_parts::wrong(how) {
+        ScaleRule::Own { rule, .. } => ScaleRule::Own { rule, bound: declared },
+        other => other,
+    })
+}
+
+/// The controller from outside of the crate, which is wrong.
+fn own_controller() -> impl Strategy<Value = Controller> {
+    let wrong = own_parts::all_wrong_entry().default_config().controller;
+    (magnitude(), count_noise()).prop_map(move |(first, noise)| match wrong {
+        Controller::Own { controller, .. } => Controller::Own { controller, initial: first, count_noise: noise },
+        other => other,
+    })
+}
+
+/// The weights from outside of the crate, which are wrong.
+fn own_weights() -> impl Strategy<Value = Weights> {
+    let wrong = own_parts::all_wrong_entry().default_config().weights;
+    count_noise().prop_map(move |noise| match wrong {
+        Weights::Own { weights, .. } => Weights::Own { weights, count_noise: noise },
+        other => other,
+    })
+}
+
 fn rule() -> impl Strategy<Value = ScaleRule> {
     prop_oneof![
+        own_rule(),
         Just(ScaleRule::Hard),
         Just(ScaleRule::Normalised),
         Just(ScaleRule::Tanh),
@@ -45,6 +75,7 @@ fn controller() -> impl Strategy<Value = Controller> {
         });
     prop_oneof![
         magnitude().prop_map(|threshold| Controller::Constant { threshold }),
+        own_controller(),
         geometric,
         (magnitude(), any::<bool>(), count_noise()).prop_map(|(base, of_groups, count_noise)| {
             let share_of = if of_groups { ShareOf::Groups } else { ShareOf::Batch };
@@ -56,6 +87,7 @@ fn controller() -> impl Strategy<Value = Controller> {
 fn weights() -> impl Strategy<Value = Weights> {
     prop_oneof![
         Just(Weights::Uniform),
+        own_weights(),
         count_noise().prop_map(|count_noise| Weights::Naive { count_noise }),
         (prop_oneof![Just(0.1), 0.0..100.0], magnitude(), count_noise())
             .prop_map(|(rate, loss_bound, count_noise)| Weights::Multiplicative { rate, loss_bound, count_noise }),

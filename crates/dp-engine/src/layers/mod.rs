@@ -10,6 +10,7 @@ mod flatten;
 mod linear;
 mod max_windows;
 mod norm;
+mod own;
 mod pieces;
 mod pointwise;
 mod pool;
@@ -31,6 +32,7 @@ pub(crate) use dropout::Dropout;
 pub(crate) use embedding::Embedding;
 pub(crate) use linear::Linear;
 pub(crate) use norm::Norm;
+pub(crate) use own::Own;
 pub(crate) use pointwise::Pointwise;
 pub(crate) use pool::Pool2d;
 pub use pool::Pooling;
@@ -90,6 +92,11 @@ pub enum Initial {
 }
 
 impl ParameterSpec {
+    /// A tensor of this shape.
+    pub fn new(name: impl Into<String>, shape: Vec<usize>, initial: Initial, decays: bool) -> Self {
+        Self { name: name.into(), shape, initial, decays, crop: None }
+    }
+
     /// Number of values.
     pub fn len(&self) -> usize {
         self.shape.iter().product()

@@ -167,6 +167,14 @@ impl ModelConfig {
         }
     }
 
+    /// Names of its layers that are from outside of this crate ([`OwnLayer`](crate::OwnLayer)), in order.
+    pub fn own_layers(&self) -> Vec<String> {
+        match self {
+            Self::Sequential { layers, .. } => layers.iter().flat_map(LayerConfig::own_layers).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Layers in order, each with the prefix of its parameters' names.
     fn layers(&self, sizes: &Sizes) -> Result<Vec<NamedLayer>> {
         match self {

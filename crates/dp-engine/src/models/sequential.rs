@@ -6,8 +6,11 @@ use super::image_chain::{Convolution, ImageChain, Windows};
 use super::normalisation::{batch_norm_refused, check_groups};
 use super::{ImageShape, NamedLayer, Sizes};
 use crate::error::{EngineError, Result};
-use crate::layers::{Blueprint, Dropout, Embedding, Flatten, Linear, Norm, Pointwise, Pooling, Residual, parameters};
+use crate::layers::{
+    Blueprint, Dropout, Embedding, Flatten, Linear, Norm, Own, ParameterSpec, Pointwise, Pooling, Residual, parameters,
+};
 use crate::ops::Activation;
+use crate::own::find_layer;
 
 /// How the inputs of a record are arranged: positions side by side, each with its channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +127,14 @@ pub enum LayerConfig {
         #[serde(default)]
         shortcut: Vec<LayerConfig>,
     },
+    /// A layer from outside of this crate ([`OwnLayer`](crate::OwnLayer)).
+    Own {
+        /// Its name, as [`register_layer`](crate::register_layer) was given it.
+        layer: String,
+        /// Numbers that it takes, in its order.
+        #[serde(default)]
+        settings: Vec<f64>,
+    },
 }
 
 impl LayerConfig {
@@ -135,6 +146,15 @@ impl LayerConfig {
     /// Max pooling without padding.
     pub fn max_pool(kernel: usize, stride: usize) -> Self {
         Self::Pool { pooling: Pooling::Max, kernel, stride, padding: 0 }
+    }
+
+    /// Names of the layers of one's own that it is, or that it holds.
+    pub(super) fn own_layers(&self) -> Vec<String> {
+        match self {
+            Self::Own { layer, .. } => vec![layer.clone()],
+            Self::Residual { branch, shortcut } => branch.iter().chain(shortcut).flat_map(Self::own_layers).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// As in a configuration file.
@@ -152,6 +172,7 @@ impl LayerConfig {
             Self::Activation { .. } => "activation",
             Self::Dropout { .. } => "dropout",
             Self::Residual { .. } => "residual",
+            Self::Own { .. } => "own",
         }
     }
 }
@@ -285,6 +306,22 @@ impl Builder {
             }
             LayerConfig::Residual { branch, shortcut } => {
                 let (layer, output) = self.residual(branch, shortcut, extent)?;
+                chain.push_into(NamedLayer::new(name, layer), output);
+            }
+            LayerConfig::Own { layer, settings } => {
+                let (layer, inputs) = (find_layer(layer)?, extent.len());
+                let unfit = |expected: String| EngineError::invalid("own.layer", layer.name(), expected);
+                let shape = layer.shape(inputs, settings).map_err(unfit)?;
+                let is_usable = |spec: &ParameterSpec| !spec.is_empty() && (1..=2).contains(&spec.shape.len());
+                if shape.outputs == 0 || !shape.parameters.iter().all(is_usable) {
+                    return Err(unfit("an output or more, and parameters of one or two dimensions".into()));
+                }
+                let output = if shape.outputs == inputs {
+                    extent
+                } else {
+                    Extent { height: 1, width: 1, channels: shape.outputs }
+                };
+                let layer = Own::blueprint(layer, settings.clone(), inputs, shape);
                 chain.push_into(NamedLayer::new(name, layer), output);
             }
             // Where its values go is known to the chain only.

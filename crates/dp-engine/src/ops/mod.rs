@@ -24,6 +24,7 @@ mod matmul;
 mod noise;
 mod norm;
 mod optimiser;
+mod own;
 mod pool;
 mod rows;
 mod sequence;
@@ -61,6 +62,7 @@ pub use noise::{Privatise, privatise};
 pub(crate) use norm::{NormGeometry, norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
 pub use optimiser::scale_add;
 pub(crate) use optimiser::{adam_update, scale, scale_add_square};
+pub(crate) use own::{own_loss_gradient, own_losses};
 pub(crate) use pool::{PoolShape, Winners, average_pool, average_pool_backward, max_pool, max_pool_backward};
 pub(crate) use rows::{
     column_sum, linear_sq_norms, repeat_row, row_sq_norms, scale_rows, sum_rows, weighted_column_sum,
