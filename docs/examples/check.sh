@@ -16,7 +16,7 @@ cargo package --no-verify --allow-dirty --locked --offline "${crates[@]/#/--pack
 place=$CARGO_TARGET_DIR/examples
 rm -rf "$place"
 mkdir -p "$place"
-cp -r docs/examples/Cargo.toml docs/examples/src "$place"
+cp -r docs/examples/Cargo.toml docs/examples/src docs/examples/own-rule "$place"
 # The features and the profile that the workspace is built with, so that what others wrote is not built once more.
 {
   sed -n '/^# Not used/,/^$/{/^[a-z]/p;}' Cargo.toml
@@ -38,10 +38,15 @@ cp Cargo.lock "$place"
 cat "$place/patch.toml" >>"$place/Cargo.toml"
 
 cd "$place"
-cargo build --release --bins
+cargo build --release --bins --workspace
 for program in src/bin/*.rs; do
   name=$(basename "$program" .rs)
   [ "$(wc -l <"$program")" -le 60 ] || { echo "$name: is longer than 60 lines"; exit 1; }
   "$CARGO_TARGET_DIR/release/$name" >"$name.txt"
   echo "examples: $name: $(tail -n 1 "$name.txt")"
 done
+[ "$(wc -l <own-rule/src/lib.rs)" -le 60 ] || { echo "own-rule: the rule is longer than 60 lines"; exit 1; }
+cargo test --release --package own-rule --lib
+"$CARGO_TARGET_DIR/release/try_rule" >try_rule.txt
+echo "examples: own-rule: $(tail -n 1 try_rule.txt)"
+"$CARGO_TARGET_DIR/release/fairdp_with_rule" methods | grep dp-psac

@@ -14,4 +14,5 @@ pub use dp_train::{BeforeNoise, FixedStep};
 pub use errors::{ErrorsOutcome, ErrorsPlant, audit_errors};
 pub use linear::{LinearOutcome, LinearRelease, replay_linear};
 pub use plant::Fault;
+pub use replay::replay_layer;
 pub use scores::{ScoresOutcome, ScoresPlant, audit_scores};

@@ -6,6 +6,7 @@ mod blocks;
 mod bounds;
 mod card;
 mod coins;
+mod commands;
 pub mod config;
 mod curves;
 mod diagnostics;
@@ -56,6 +57,9 @@ mod unfinished;
 mod unit_means;
 mod verify;
 
+// The commands name this crate as its users do.
+extern crate self as fairdp;
+
 pub use dp_table::ReadProgress;
 pub use dp_train::{DeviceName, ranks};
 /// Bounds from the scores of one run's canaries, for runs of others.
@@ -102,6 +106,12 @@ pub use streams::{is_stream, spool, stream_name};
 pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify, verify_author};
+
+/// The program `fairdp`: does what its command line says. A program of one's own that registers a method
+/// first ([`dp_clipping::registry::register`]) is `fairdp` with that method.
+pub fn main() -> std::process::ExitCode {
+    commands::run()
+}
 
 /// The page for users has the exit codes of the program.
 ///

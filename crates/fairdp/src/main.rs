@@ -1,9 +1,7 @@
 //! The program `fairdp`.
 
-mod commands;
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    commands::run()
+    fairdp::main()
 }

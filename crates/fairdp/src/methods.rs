@@ -24,7 +24,8 @@ pub struct MethodLine {
     pub certified: bool,
 }
 
-/// `auto`, conditioned training and every method of the registry, in the order of its tables.
+/// `auto`, conditioned training and every method of the registry, in the order of its tables, then
+/// what this program registered.
 pub fn methods() -> Vec<MethodLine> {
     let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };
     let auto = MethodLine {
@@ -35,7 +36,7 @@ pub fn methods() -> Vec<MethodLine> {
         needs_groups: false,
         certified: true,
     };
-    let named = registry::methods().iter().map(|entry| {
+    let named = registry::all().into_iter().map(|entry| {
         let config = entry.default_config();
         MethodLine {
             name: entry.name,

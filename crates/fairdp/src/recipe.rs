@@ -74,7 +74,7 @@ pub(crate) enum Method {
         is_asked_for: bool,
     },
     /// A method of the registry.
-    Sgd(SgdMethod),
+    Sgd(Box<SgdMethod>),
 }
 
 /// The names of conditioned training, each with its goal and a description.
@@ -139,7 +139,7 @@ const NUMBER_METHODS: [&str; 2] = ["auto", "conditioned"];
 /// All that `method.name` may be.
 pub(crate) fn method_names() -> impl Iterator<Item = &'static str> {
     let conditioned = CONDITIONED.iter().map(|(name, ..)| *name);
-    std::iter::once("auto").chain(conditioned).chain(registry::methods().iter().map(|entry| entry.name))
+    std::iter::once("auto").chain(conditioned).chain(registry::all().into_iter().map(|entry| entry.name))
 }
 
 /// Whether a method has this name; another one is refused with its nearest.
@@ -211,7 +211,7 @@ impl Recipe {
             return Err(wrong_objective());
         }
         let named = SgdMethod::new(name, method, &architecture, has_groups, records_per_unit)?;
-        Ok(Self { architecture, method: Method::Sgd(named) })
+        Ok(Self { architecture, method: Method::Sgd(Box::new(named)) })
     }
 
     /// The decision that the method has of itself, if it has one.
@@ -219,6 +219,14 @@ impl Recipe {
         match self.method {
             Method::Conditioned { goal, .. } => decision_of(goal),
             Method::FullDescent(_) | Method::Sgd(_) => None,
+        }
+    }
+
+    /// What a method with parts of the user's own is conditional on.
+    pub(crate) fn conditions(&self) -> Vec<String> {
+        match &self.method {
+            Method::FullDescent(_) | Method::Conditioned { .. } => Vec::new(),
+            Method::Sgd(named) => dp_train::conditions_of_own_method(&named.clipping),
         }
     }
 
@@ -370,7 +378,7 @@ mod tests {
         let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");
         let method: MethodChoice = toml::from_str(&method).unwrap();
         match Recipe::new(&ModelEntry::default(), &method, FACTS).unwrap().method {
-            Method::Sgd(named) => named,
+            Method::Sgd(named) => *named,
             _ => unreachable!("a method was named"),
         }
     }

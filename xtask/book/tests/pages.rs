@@ -249,3 +249,55 @@ fn no_sentence_is_too_long() -> Result<(), Failure> {
     assert_eq!(sentences(text).join("/"), "One code two./Three four!/[Five six");
     Ok(())
 }
+
+/// The files of a table `| file | change |` under a heading, with `NAME` filled in.
+fn files_of_table(heading: &str, name: &str) -> Result<BTreeSet<String>, Failure> {
+    let page = fs::read_to_string(root().join("docs/extend.md"))?;
+    let part = page.split(heading).nth(1).ok_or_else(|| format!("docs/extend.md: no {heading}"))?;
+    let table = part.split("| file | change |\n|---|---|\n").nth(1).ok_or("docs/extend.md: no table")?;
+    let rows = table.lines().take_while(|line| line.starts_with("| `"));
+    let file = |row: &str| row.split('`').nth(1).map(|file| file.replace("NAME", name)).ok_or("a row without a file");
+    Ok(rows.map(file).collect::<Result<_, _>>()?)
+}
+
+/// Files below a folder that hold one of these words.
+fn files_with(folder: &Path, words: &[&str], found: &mut BTreeSet<String>) -> Result<(), Failure> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files_with(&path, words, found)?;
+        } else if path.to_string_lossy().contains(words[0])
+            || fs::read_to_string(&path).is_ok_and(|text| words.iter().any(|word| text.contains(word)))
+        {
+            found.insert(path.strip_prefix(root())?.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}
+
+/// A method touches the files that the page lists, and no other. `soft-dpsgd-f` is in no study and no
+/// other test. The count of certified methods is a number, and names none.
+#[test]
+fn the_files_that_a_method_touches_are_those_of_the_page() -> Result<(), Failure> {
+    let mut expected = files_of_table("\n### 1. One file\n", "soft_dpsgd_f")?;
+    let counted = "crates/dp-audit/src/replay/search.rs";
+    assert!(expected.remove(counted) && fs::read_to_string(root().join(counted))?.contains("by_method.len()"));
+    let mut found = BTreeSet::new();
+    for folder in ["crates", "xtask/src", "xtask/study-report", "xtask/run-records"] {
+        files_with(&root().join(folder), &["soft_dpsgd_f", "soft-dpsgd-f"], &mut found)?;
+    }
+    assert_eq!(found, expected);
+    Ok(())
+}
+
+#[test]
+fn the_files_of_layers_and_studies_are_there() -> Result<(), Failure> {
+    for (heading, name) in [("\n## A layer of this workspace\n", "norm"), ("\n### 4. A study\n", "fashion")] {
+        let files = files_of_table(heading, name)?;
+        assert!(files.len() > 4, "{heading}");
+        let missing: Vec<_> =
+            files.iter().filter(|file| !file.contains("PAPER") && !root().join(file).exists()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+    Ok(())
+}

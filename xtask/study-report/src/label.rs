@@ -7,7 +7,7 @@ use super::metric::REFERENCE;
 /// A method as papers write it, with what tells several runs of it apart: `DPSGD-F ε=1` for
 /// `dpsgd-f ε=1`. Names that are in no paper stay.
 pub(super) fn label(id: &str) -> String {
-    let known = registry::methods().iter().map(|entry| (entry.name, entry.label)).chain([(REFERENCE, "Non-private")]);
+    let known = registry::all().into_iter().map(|entry| (entry.name, entry.label)).chain([(REFERENCE, "Non-private")]);
     let begins = |(name, _): &(&str, &str)| {
         id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '-']))
     };

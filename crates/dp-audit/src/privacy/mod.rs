@@ -247,6 +247,8 @@ impl Cut {
 
 #[cfg(test)]
 mod tests {
+    use dp_clipping::{ClipConfig, Controller, MethodEntry, Own, OwnBound, OwnRule, ScaleRule, Weights};
+
     use super::*;
 
     #[test]
@@ -286,6 +288,46 @@ mod tests {
         assert!(error.contains("does not apply"), "{error}");
         assert!(audit("fairlens", &settings, None, &randomness).is_err());
         assert!(Plant::find("no-cap").is_ok() && Plant::find("x").is_err());
+    }
+
+    /// Three times its bound, at every norm that is not small.
+    #[derive(Debug)]
+    struct Threefold;
+
+    impl OwnRule for Threefold {
+        fn name(&self) -> &'static str {
+            "threefold"
+        }
+
+        fn scale(&self, norm: f64, threshold: f64, _: &[f64]) -> f64 {
+            3.0 * (threshold / norm).min(1.0)
+        }
+    }
+
+    /// A wrong rule of one's own is named by the check and held by the cap; without the cap the attacks
+    /// refute it.
+    #[test]
+    fn a_wrong_rule_is_held_by_the_cap() {
+        let rule = ScaleRule::Own { rule: Own::rule(&Threefold, &[]), bound: OwnBound::Threshold };
+        assert!(dp_clipping::check(&rule)[0].contains("adds 3.000e0 times the bound"));
+        registry::register(MethodEntry {
+            name: "threefold",
+            label: "Threefold",
+            summary: "a wrong rule",
+            source: "a test",
+            differs: "",
+            preset: |params| {
+                let rule = ScaleRule::Own { rule: Own::rule(&Threefold, &[]), bound: OwnBound::Threshold };
+                ClipConfig::new(rule, Controller::Constant { threshold: params.clip_norm }, Weights::Uniform)
+            },
+        })
+        .unwrap();
+        let settings = AuditSettings { runs: 800, canaries: 40, ..AuditSettings::quick() };
+        let randomness = Randomness::from_seed(17);
+        let held = audit("threefold", &settings, None, &randomness).unwrap();
+        assert!(!held.refuted() && held.audited_lower > 0.5 * held.claimed_epsilon, "{held:?}");
+        let planted = audit("threefold", &settings, Some(Plant::NoCap), &randomness).unwrap();
+        assert!(planted.refuted(), "{planted:?}");
     }
 
     /// The same under ranks, with the faults that only they can have.

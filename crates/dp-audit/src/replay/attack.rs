@@ -10,7 +10,7 @@ use rand_chacha::ChaCha20Rng;
 use strum::{IntoStaticStr, VariantArray};
 
 use super::case::Case;
-use super::layer_kind::{Architecture, LayerKind, Task};
+use super::layer_kind::{Architecture, Attacked, LayerKind, Task};
 use super::measure::Comparison;
 
 /// A way to make one record move more than itself.
@@ -53,8 +53,13 @@ impl Attack {
     }
 
     /// A case of this attack.
-    pub(super) fn begin(self, layer: LayerKind, method: &'static MethodEntry, rng: &mut ChaCha20Rng) -> Result<Case> {
-        if self == Self::Stagnation && layer == LayerKind::Linear {
+    pub(super) fn begin(
+        self,
+        layer: Attacked<'_>,
+        method: &'static MethodEntry,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Case> {
+        if self == Self::Stagnation && matches!(layer, Attacked::Kind(LayerKind::Linear)) {
             return stagnation(method, rng);
         }
         let mut case = Case::ordinary(layer, method, rng)?;

@@ -9,7 +9,7 @@ use dp_train::{BatchPlan, Execution, FixedStep, LearningRate, Plan, PrivacyConfi
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use super::layer_kind::{Architecture, LayerKind, Task};
+use super::layer_kind::{Architecture, Attacked, Task};
 use super::measure::{Comparison, Neighbours};
 use crate::plant::Fault;
 
@@ -79,7 +79,7 @@ const N_RECORDS: [usize; 18] = [1, 1, 2, 2, 3, 4, 5, 8, 9, 13, 17, 26, 32, 33, 5
 
 impl Case {
     /// An ordinary step on a small model with such a layer.
-    pub(super) fn ordinary(layer: LayerKind, method: &'static MethodEntry, rng: &mut ChaCha20Rng) -> Result<Self> {
+    pub(super) fn ordinary(layer: Attacked<'_>, method: &'static MethodEntry, rng: &mut ChaCha20Rng) -> Result<Self> {
         let n_records = N_RECORDS[rng.random_range(0..N_RECORDS.len())];
         Self::on(layer.architecture(rng), method, n_records, rng)
     }

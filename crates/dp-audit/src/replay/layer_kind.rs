@@ -34,6 +34,30 @@ pub enum LayerKind {
     Residual,
 }
 
+/// What a search attacks: models with a layer of a kind, or with a layer of one's own.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Attacked<'a> {
+    Kind(LayerKind),
+    Own { layer: &'a LayerConfig, n_inputs: usize },
+}
+
+impl Attacked<'_> {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Kind(kind) => kind.name(),
+            Self::Own { .. } => "own",
+        }
+    }
+
+    /// Draws a small model that has such a layer.
+    pub(super) fn architecture(self, rng: &mut ChaCha20Rng) -> Architecture {
+        match self {
+            Self::Kind(kind) => kind.architecture(rng),
+            Self::Own { layer, n_inputs } => with_own(layer, n_inputs, Task::draw(rng), rng),
+        }
+    }
+}
+
 /// A model, and how its inputs are arranged.
 pub(super) struct Architecture {
     pub(super) config: ModelConfig,
@@ -125,6 +149,24 @@ fn linear(task: Task, rng: &mut ChaCha20Rng) -> Architecture {
         (ModelConfig::Mlp { hidden, activation: activation(rng) }, width)
     };
     let first_linear = Some((n_inputs, width));
+    Architecture { config, task, n_inputs, channels: n_inputs, vocabulary: None, first_linear }
+}
+
+/// The layer on the inputs, or behind another one.
+fn with_own(layer: &LayerConfig, n_inputs: usize, task: Task, rng: &mut ChaCha20Rng) -> Architecture {
+    let mut layers = Vec::new();
+    let is_first: bool = rng.random();
+    if !is_first {
+        layers.push(LayerConfig::Linear { outputs: n_inputs });
+        layers.push(LayerConfig::Activation { function: activation(rng) });
+    }
+    layers.push(layer.clone());
+    if rng.random() {
+        layers.push(LayerConfig::Activation { function: activation(rng) });
+    }
+    layers.push(LayerConfig::Linear { outputs: task.n_outputs });
+    let first_linear = (!is_first).then_some((n_inputs, n_inputs));
+    let config = ModelConfig::Sequential { input: InputShape::Features, layers };
     Architecture { config, task, n_inputs, channels: n_inputs, vocabulary: None, first_linear }
 }
 

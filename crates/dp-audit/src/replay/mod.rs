@@ -34,4 +34,4 @@ pub use self::attack::Attack;
 pub use self::layer_kind::LayerKind;
 pub use self::measure::{Breach, Comparison, Neighbours};
 pub use self::past_breaches::{CAUSES, PAST_BREACHES, PastBreach};
-pub use self::search::{Replay, Report, Violation};
+pub use self::search::{Replay, Report, Violation, replay_layer};

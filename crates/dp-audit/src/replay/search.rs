@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dp_clipping::{MethodEntry, registry};
-use dp_engine::Device;
+use dp_engine::{Device, LayerConfig};
 use dp_train::{Result, TrainError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::attack::Attack;
 use super::case::Case;
-use super::layer_kind::LayerKind;
+use super::layer_kind::{Attacked, LayerKind};
 use super::measure::{Breach, Comparison};
 use crate::plant::Fault;
 
@@ -36,7 +36,7 @@ pub struct Replay {
     pub cases: u64,
     /// Decides all cases.
     pub seed: u64,
-    /// This method alone; otherwise every certified one.
+    /// This method alone, of `dp-clipping` or registered; otherwise every certified one of `dp-clipping`.
     pub method: Option<String>,
     /// This kind of layer alone; otherwise every one.
     pub layer: Option<LayerKind>,
@@ -172,6 +172,11 @@ impl Replay {
     /// one that is not certified; the errors of [`Trainer::new`](dp_train::Trainer::new), which
     /// would be errors of the replay itself. `progress` receives the number of cases tried.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Report> {
+        let kinds = self.layer.map_or_else(|| LayerKind::ALL.to_vec(), |layer| vec![layer]);
+        self.search(&kinds.into_iter().map(Attacked::Kind).collect::<Vec<_>>(), progress)
+    }
+
+    fn search(&self, layers: &[Attacked<'_>], progress: &(dyn Fn(u64) + Sync)) -> Result<Report> {
         /// Cases of a climb, where there are enough of them.
         const LENGTH: u64 = 12;
         if let Some(fault) = self.plant.filter(|fault| fault.needs_ranks() && self.ranks == NonZeroUsize::MIN) {
@@ -182,7 +187,6 @@ impl Replay {
             ));
         }
         let methods = self.methods()?;
-        let layers = self.layer.map_or_else(|| LayerKind::ALL.to_vec(), |layer| vec![layer]);
         let cells = (methods.len() * layers.len()) as u64;
         let length = (self.cases / cells).clamp(1, LENGTH);
         let climbs = self.cases.div_ceil(length);
@@ -216,7 +220,7 @@ impl Replay {
     fn methods(&self) -> Result<Vec<&'static MethodEntry>> {
         let certified = |entry: &MethodEntry| entry.default_config().certified();
         let Some(name) = &self.method else {
-            return Ok(registry::all().into_iter().filter(|entry| certified(entry)).collect());
+            return Ok(registry::methods().iter().filter(|entry| certified(entry)).collect());
         };
         let entry = registry::find(name)?;
         if certified(entry) {
@@ -228,7 +232,7 @@ impl Replay {
 
     fn climb(
         &self,
-        (layer, method, attack): (LayerKind, &'static MethodEntry, Attack),
+        (layer, method, attack): (Attacked<'_>, &'static MethodEntry, Attack),
         climb: u64,
         steps: u64,
     ) -> Result<Report> {
@@ -252,8 +256,36 @@ impl Replay {
     }
 }
 
+/// Runs the replay's attacks on a layer of one's own, a
+/// [`LayerConfig::Own`](dp_engine::LayerConfig) for `n_inputs` values: in models on the inputs and
+/// behind other layers, under every certified method, alone and in batches. It says whether a record
+/// changes the norm of another one, and whether the norm bounds what is added.
+///
+/// What it finds refutes a layer. What it does not find is no proof: the guarantee of a model with
+/// such a layer stays conditional.
+///
+/// # Errors
+/// [`TrainError::Engine`] for a layer that does not fit; otherwise as [`Replay::run`].
+///
+/// ```
+/// use dp_audit::replay_layer;
+/// use dp_train::{LayerConfig, TrainError};
+/// let report = replay_layer(&LayerConfig::LayerNorm, 5, 20, 1)?;
+/// assert_eq!((report.cases, report.violations), (20, 0));
+/// assert!(replay_layer(&LayerConfig::Own { layer: "unknown".into(), settings: vec![] }, 5, 20, 1).is_err());
+/// # Ok::<(), TrainError>(())
+/// ```
+pub fn replay_layer(layer: &LayerConfig, n_inputs: usize, cases: u64, seed: u64) -> Result<Report> {
+    let one = NonZeroUsize::MIN;
+    let replay =
+        Replay { cases, seed, method: None, layer: None, plant: None, threads: one, ranks: one, device: Device::Cpu };
+    replay.search(&[Attacked::Own { layer, n_inputs }], &|_| {})
+}
+
 #[cfg(test)]
 mod tests {
+    use dp_engine::{Initial, OwnLayer, OwnShape, ParameterSpec, register_layer};
+
     use super::*;
 
     fn replay(cases: u64) -> Replay {
@@ -273,6 +305,72 @@ mod tests {
         assert!(report.by_method.values().chain(report.by_layer.values()).all(|&n| n > 0));
         assert_eq!(report.by_attack.len(), Attack::ALL.len());
         assert!(report.largest_sum_ratio > 0.99, "{}", report.largest_sum_ratio);
+    }
+
+    /// A dense layer of one's own; with a memory, each record also meets the last value of another.
+    #[derive(Debug)]
+    struct Dense {
+        name: &'static str,
+        last: Option<&'static AtomicU64>,
+    }
+
+    impl OwnLayer for Dense {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn shape(&self, inputs: usize, settings: &[f64]) -> std::result::Result<OwnShape, String> {
+            let &[outputs] = settings else { return Err("one setting, the outputs".into()) };
+            let (outputs, initial) = (outputs as usize, Initial::Uniform { fan_in: inputs });
+            let weight = ParameterSpec::new("weight", vec![outputs, inputs], initial, true);
+            Ok(OwnShape { outputs, parameters: vec![weight] })
+        }
+
+        fn forward(&self, _: &[f64], parameters: &[&[f64]], input: &[f64], output: &mut [f64]) {
+            let noticed =
+                self.last.map_or(0.0, |last| f64::from_bits(last.swap(input[0].to_bits(), Ordering::Relaxed)));
+            for (y, weights) in output.iter_mut().zip(parameters[0].chunks(input.len())) {
+                *y = weights.iter().zip(input).map(|(w, x)| w * x).sum::<f64>() + noticed;
+            }
+        }
+
+        fn backward(
+            &self,
+            _: &[f64],
+            parameters: &[&[f64]],
+            input: &[f64],
+            by_output: &[f64],
+            by_input: &mut [f64],
+            by_parameters: &mut [&mut [f64]],
+        ) {
+            for (row, d) in by_output.iter().enumerate() {
+                for (column, x) in input.iter().enumerate() {
+                    by_parameters[0][row * input.len() + column] = d * x;
+                    by_input[column] += d * parameters[0][row * input.len() + column];
+                }
+            }
+        }
+    }
+
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    static LEAKING: Dense = Dense { name: "leaking", last: Some(&LAST) };
+
+    /// A layer of one's own stands; one that remembers a record is found.
+    #[test]
+    fn a_layer_with_a_memory_is_found() {
+        register_layer(&Dense { name: "dense", last: None }).unwrap();
+        register_layer(&LEAKING).unwrap();
+        let own = |name: &str| LayerConfig::Own { layer: name.into(), settings: vec![3.0] };
+        let honest = replay_layer(&own("dense"), 4, 600, 1).unwrap();
+        assert!(honest.violations == 0 && honest.largest_sum_ratio > 0.9, "{:#?}", honest.worst);
+        assert_eq!(honest.by_layer.keys().copied().collect::<Vec<_>>(), ["own"]);
+        let leaking = replay_layer(&own("leaking"), 4, 200, 1).unwrap();
+        let coupled = leaking.worst.iter().any(|violation| matches!(violation.breach, Breach::Coupled(_)));
+        assert!(leaking.violations > 0 && (coupled || leaking.largest_ratio > 1.0), "{:#?}", leaking.worst);
+        let error = replay_layer(&own("unknown"), 4, 1, 1).unwrap_err().to_string();
+        assert!(error.contains("own.layer = unknown: expected one that this program registers: dense"), "{error}");
+        let error = register_layer(&Dense { name: "dense", last: None }).unwrap_err().to_string();
+        insta::assert_snapshot!(error, @"layer = dense: expected a name that is not registered yet");
     }
 
     #[test]

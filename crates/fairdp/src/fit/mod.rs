@@ -232,6 +232,11 @@ impl FitPlan {
             releases.push(Planned::gaussian(budget, Subset::Training, &edges_of(column), bounds / n_bounds as f64, 1)?);
         }
         let recipes = recipes(config)?;
+        for recipe in &recipes {
+            uncovered.extend(
+                recipe.conditions().into_iter().filter(|condition| !uncovered.contains(condition)).collect::<Vec<_>>(),
+            );
+        }
         let is_conditioned = |recipe: &Recipe| matches!(recipe.method, Method::Conditioned { .. });
         let (purpose, label) = if config.label.is_number() { (LABEL_MOMENTS, MOMENTS) } else { (CLASS_COUNTS, COUNTS) };
         releases.push(Planned::gaussian(budget, Subset::Training, purpose, label, 1)?);

@@ -60,7 +60,11 @@ pub(crate) fn run(args: &PrivacyArgs) -> anyhow::Result<()> {
         // Those that claim something, and can have the fault.
         let takes_part =
             |config: &dp_clipping::ClipConfig| config.certified() && plant.is_none_or(|plant| plant.applies_to(config));
-        registry::methods().iter().filter(|entry| takes_part(&entry.default_config())).map(|entry| entry.name).collect()
+        registry::all()
+            .into_iter()
+            .filter(|entry| takes_part(&entry.default_config()))
+            .map(|entry| entry.name)
+            .collect()
     } else {
         vec![&args.method]
     };
