@@ -21,6 +21,7 @@ mod learning;
 mod micro_batches;
 mod neighbours;
 mod oracle;
+mod own_parts;
 mod ranks;
 mod refusals;
 mod reproducibility;
