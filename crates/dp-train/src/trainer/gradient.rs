@@ -8,7 +8,7 @@ use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Privatise};
 use dp_engine::{EngineError, ParameterVector, WeightedSum};
 
-use super::{StepSum, Trainer, adds_noise};
+use super::{Regularised, StepSum, Trainer, adds_noise};
 use crate::error::{Result, TrainError};
 
 /// How much of each record enters the sum, and how much noise that takes.
@@ -91,7 +91,10 @@ impl Trainer<'_> {
         let weighting = self.weighting(&pass)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
-        self.second_pass(rows, &pass, &weighting.scales, wants_groups)?;
+        // Records with a share of their own are summed from those shares.
+        if wants_groups || !matches!(addition, Some(Regularised::Own)) {
+            self.second_pass(rows, &pass, &weighting.scales, wants_groups)?;
+        }
         self.couple(rows, &pass, &weighting, addition.as_ref())?;
         Ok((pass, weighting))
     }

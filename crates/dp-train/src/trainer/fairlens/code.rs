@@ -12,8 +12,9 @@ use dp_engine::Records;
 use dp_engine::ops::Element;
 
 use super::Exact;
+use super::clipping_gap::ClippingGap;
 use super::groups::{members, pair_weights};
-use super::network::{Network, Summed, Tape, flat};
+use super::network::{Network, Tape, flat};
 use crate::error::Result;
 
 /// A batch and the regularised `d'` of its records, by layer.
@@ -24,7 +25,8 @@ pub(super) struct Shares<T> {
 
 impl<T: Element> Exact<T> {
     /// The norms of the regularised gradients of these rows, at these parameters. The clipping
-    /// factors of the plain gradients come with their derivatives with respect to the norms.
+    /// factors of the first of them come with their derivatives with respect to the norms; the
+    /// others are not clipped.
     pub(super) fn share(
         &mut self,
         records: &Records,
@@ -42,18 +44,12 @@ impl<T: Element> Exact<T> {
         let tape = network.tape(inputs, &labels)?;
 
         let lost: Vec<f64> = scales.iter().map(|s| (s - 1.0) / n).collect();
-        let w = network.weighted_gradient(&tape, &lost)?;
-        let along_w = Network::along(&tape, &w)?;
-        let by_pair = pair_weights(&network.slopes(&tape, &along_w), &groups, &members);
-        let u = network.weighted_gradient(&tape, &by_pair)?;
-        let along_u = Network::along(&tape, &u)?;
-        let along_norms: Vec<f64> = (network.slopes(&tape, &along_u).iter().zip(scale_slopes))
-            .zip(norms(network, &tape, tape.deltas()))
+        let by_pair = |slopes: &[f64]| pair_weights(slopes, &groups, &members);
+        let ClippingGap { mut adjoints, of_lost } = ClippingGap::new(network, &tape, gamma_1, &lost, by_pair)?;
+        let along_norms: Vec<f64> = (of_lost.iter().zip(scale_slopes))
+            .zip(norms(network, &tape, &tape.deltas))
             .map(|((slope, of_scale), norm)| if norm > 0.0 { gamma_1 * slope * of_scale / (n * norm) } else { 0.0 })
             .collect();
-        let u = Summed { weights: &by_pair, sum: &u, along: along_u };
-        let w = Summed { weights: &lost, sum: &w, along: along_w };
-        let mut adjoints = network.inner_product(&tape, gamma_1, u, w)?;
         network.add_to_norms(&tape, &mut adjoints, &along_norms);
 
         let n_outputs = network.n_outputs() as f64;
@@ -64,7 +60,7 @@ impl<T: Element> Exact<T> {
         network.add_to_outputs(&tape, &mut adjoints, |_| 0.0, of_output);
 
         let mut d = network.sweep(&tape, adjoints, None)?;
-        for (d, plain) in d.iter_mut().zip(tape.deltas()) {
+        for (d, plain) in d.iter_mut().zip(&tape.deltas) {
             d.iter_mut().zip(plain).for_each(|(d, &plain)| *d = plain + T::from_f64(n) * *d);
         }
         let norms = norms(network, &tape, &d);

@@ -21,7 +21,8 @@ impl Differences {
         Ok(Self { curvature })
     }
 
-    /// The addition for a batch of these rows, clipped by these factors, at these parameters.
+    /// The addition for a batch of these rows, the first of them clipped by these factors, at these
+    /// parameters.
     pub(super) fn addition(
         &mut self,
         records: &Records,
@@ -35,7 +36,8 @@ impl Differences {
         let rows: Vec<usize> = (0..batch.len()).collect();
         let members = members(batch.groups(), batch.facts().n_groups);
 
-        let lost: Vec<f64> = scales.iter().map(|s| (s - 1.0) / expected_batch_size).collect();
+        let mut lost: Vec<f64> = scales.iter().map(|s| (s - 1.0) / expected_batch_size).collect();
+        lost.resize(rows.len(), 0.0);
         let w = self.curvature.weighted_gradient(&batch, &rows, &lost)?;
         let by_pair = pair_weights(&self.curvature.slopes(&batch, &rows, &w)?, batch.groups(), &members);
         let u = self.curvature.weighted_gradient(&batch, &rows, &by_pair)?;

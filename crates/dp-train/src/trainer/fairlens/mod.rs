@@ -1,5 +1,6 @@
 //! FairLens: what two regularisers of the whole batch add to the gradient of each of its records.
 
+mod clipping_gap;
 mod code;
 mod differences;
 mod groups;
@@ -36,6 +37,8 @@ pub(crate) struct FairLens {
     derivatives: Derivatives,
     gamma: [f64; 2],
     form: FairlensForm,
+    /// Positions of the last batch's records, those with a clipped gradient first.
+    order: Vec<usize>,
 }
 
 enum Derivatives {
@@ -96,7 +99,7 @@ impl FairLens {
             }
             None => Derivatives::Other(Box::new(Differences::new(config, records)?)),
         };
-        Ok(Some(Self { derivatives, gamma: [gamma_1, gamma_2], form }))
+        Ok(Some(Self { derivatives, gamma: [gamma_1, gamma_2], form, order: Vec::new() }))
     }
 
     /// What is added to the gradients of the batch; the norms become those of the regularised
@@ -113,40 +116,44 @@ impl FairLens {
         let scale = |(&row, &norm): (&usize, &f64)| {
             method
                 .scale_in_advance(records.groups()[row])
-                .map(|scale| (scale.scale(norm), slope(|n| scale.scale(n), norm)))
+                .map(|scale| [scale.scale(norm), slope(|n| scale.scale(n), norm)])
         };
-        let (scales, slopes): (Vec<f64>, Vec<f64>) = rows
-            .iter()
-            .zip(&*norms)
-            .map(scale)
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| TrainError::mismatch("clipping factors that depend on the record alone", "some", "none"))?
-            .into_iter()
-            .unzip();
+        let factors: Vec<[f64; 2]> =
+            rows.iter().zip(&*norms).map(scale).collect::<Option<_>>().ok_or_else(|| {
+                TrainError::mismatch("clipping factors that depend on the record alone", "some", "none")
+            })?;
+        let is_clipped = |&i: &usize| factors[i] != [1.0, 0.0];
+        let (clipped, kept): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_clipped);
+        let (scales, slopes): (Vec<f64>, Vec<f64>) = clipped.iter().map(|&i| (factors[i][0], factors[i][1])).unzip();
+        self.order = [clipped, kept].concat();
+        let rows: Vec<usize> = self.order.iter().map(|&i| rows[i]).collect();
+        let weights = (self.gamma, expected_batch_size);
         let addition = match (&mut self.derivatives, self.form) {
             (Derivatives::Single(exact), FairlensForm::Paper) => {
-                exact.addition(records, rows, &scales, (self.gamma, expected_batch_size), parameters)?
+                exact.addition(records, &rows, &scales, weights, parameters)?
             }
             (Derivatives::Double(exact), FairlensForm::Paper) => {
-                exact.addition(records, rows, &scales, (self.gamma, expected_batch_size), parameters)?
+                exact.addition(records, &rows, &scales, weights, parameters)?
             }
             (Derivatives::Other(differences), _) => {
-                differences.addition(records, rows, &scales, (self.gamma, expected_batch_size), parameters)?
+                differences.addition(records, &rows, &scales, weights, parameters)?
             }
             (Derivatives::Single(exact), FairlensForm::Code) => {
-                norms.copy_from_slice(&exact.share(records, rows, (&scales, &slopes), self.gamma, parameters)?);
+                let regularised = exact.share(records, &rows, (&scales, &slopes), self.gamma, parameters)?;
+                self.order.iter().zip(regularised).for_each(|(&i, norm)| norms[i] = norm);
                 return Ok(Regularised::Own);
             }
             (Derivatives::Double(exact), FairlensForm::Code) => {
-                norms.copy_from_slice(&exact.share(records, rows, (&scales, &slopes), self.gamma, parameters)?);
+                let regularised = exact.share(records, &rows, (&scales, &slopes), self.gamma, parameters)?;
+                self.order.iter().zip(regularised).for_each(|(&i, norm)| norms[i] = norm);
                 return Ok(Regularised::Own);
             }
         };
         let Addition { vector, products } = addition;
         let sq_norm: f64 = vector.iter().map(|v| v * v).sum();
-        for (norm, product) in norms.iter_mut().zip(products) {
+        for (&i, product) in self.order.iter().zip(products) {
             // Rounding can take a norm near 0 below it: ‖g + v‖² = ‖g‖² + 2⟨g, v⟩ + ‖v‖².
-            *norm = (norm.powi(2) + 2.0 * product + sq_norm).max(0.0).sqrt();
+            norms[i] = (norms[i].powi(2) + 2.0 * product + sq_norm).max(0.0).sqrt();
         }
         Ok(Regularised::Common(vector))
     }
@@ -154,9 +161,10 @@ impl FairLens {
     /// `Σ_i scales[i] g'_i` over the records of the last batch, each with its own share of the
     /// regularisers' gradient; 0 in the paper's form.
     pub(crate) fn weighted_sum(&self, scales: &[f64]) -> Result<Option<Vec<f64>>> {
+        let scales: Vec<f64> = self.order.iter().map(|&i| scales[i]).collect();
         match &self.derivatives {
-            Derivatives::Single(exact) => exact.weighted_sum(scales),
-            Derivatives::Double(exact) => exact.weighted_sum(scales),
+            Derivatives::Single(exact) => exact.weighted_sum(&scales),
+            Derivatives::Double(exact) => exact.weighted_sum(&scales),
             Derivatives::Other(_) => Ok(None),
         }
     }
@@ -245,6 +253,7 @@ mod tests {
             (ModelConfig::SquashedRegression, Loss::SoftmaxCrossEntropy, true),
             (mlp(&[4], Activation::Tanh), Loss::SoftmaxCrossEntropy, true),
             (mlp(&[4, 3], Activation::Tanh), Loss::BceWithLogits, true),
+            (mlp(&[12, 10], Activation::Tanh), Loss::SoftmaxCrossEntropy, true),
             (mlp(&[3, 4], Activation::Sigmoid), Loss::SoftmaxCrossEntropy, true),
             (mlp(&[4], Activation::Relu), Loss::SoftmaxCrossEntropy, true),
             (mlp(&[4], Activation::Gelu), Loss::SoftmaxCrossEntropy, false),
@@ -273,10 +282,13 @@ mod tests {
         for (model, loss, is_exact) in models() {
             let (config, records, parameters) = setting(model, loss);
             assert_eq!(Exact::<f64>::of(&config, 3).is_some(), is_exact);
-            let scales: Vec<f64> = (0..9).map(|i| 0.2 + 0.1 * f64::from(i)).collect();
             let rows: Vec<usize> = (0..9).collect();
-            for gamma in [[1.0, 0.0], [0.0, 1.0], [0.7, 1.3]] {
+            for (gamma, n_clipped) in
+                [([1.0, 0.0], 9), ([0.0, 1.0], 9), ([0.7, 1.3], 4), ([0.7, 1.3], 2), ([1.0, 1.0], 0)]
+            {
+                let mut scales: Vec<f64> = (0..n_clipped).map(|i| 0.2 + 0.1 * f64::from(i)).collect();
                 let addition = addition(&config, &records, &rows, &scales, (gamma, 8.0), &parameters);
+                scales.resize(9, 1.0);
                 for j in 0..parameters.len() {
                     let value = |h: f64| {
                         let mut moved = parameters.clone();
@@ -287,7 +299,7 @@ mod tests {
                     let label = config.model.label();
                     assert!(
                         (addition.vector[j] - slope).abs() < 1e-8,
-                        "{label} {gamma:?} {j}: {} {slope}",
+                        "{label} {gamma:?} {n_clipped} {j}: {} {slope}",
                         addition.vector[j]
                     );
                 }

@@ -8,8 +8,8 @@ use crate::error::Result;
 
 /// The parameters of a linear layer, or a vector of their shape.
 pub(super) struct Affine<T> {
-    inputs: usize,
-    outputs: usize,
+    pub(super) inputs: usize,
+    pub(super) outputs: usize,
     /// `[outputs, inputs]`
     weight: Vec<T>,
     /// `[outputs]`
@@ -27,7 +27,7 @@ impl<T: Element> Affine<T> {
     }
 
     /// `x Wᵀ + b` for every row of `x`, `[rows, inputs]`.
-    fn forward(&self, x: &[T], rows: usize) -> Result<Vec<T>> {
+    pub(super) fn forward(&self, x: &[T], rows: usize) -> Result<Vec<T>> {
         let mut out = self.bias.repeat(rows);
         let x = Matrix::strided(x, rows, self.inputs, self.inputs)?;
         product(&mut out, self.outputs, x, self.weight()?.transposed(), true)?;
@@ -35,7 +35,7 @@ impl<T: Element> Affine<T> {
     }
 
     /// `out += d W` for every row of `d`, `[rows, outputs]`.
-    fn backward(&self, d: &[T], rows: usize, out: &mut [T]) -> Result<()> {
+    pub(super) fn backward(&self, d: &[T], rows: usize, out: &mut [T]) -> Result<()> {
         let d = Matrix::strided(d, rows, self.outputs, self.outputs)?;
         Ok(product(out, self.inputs, d, self.weight()?, true)?)
     }
@@ -51,6 +51,16 @@ impl<T: Element> Affine<T> {
         let d = Matrix::strided(d, rows, self.outputs, self.outputs)?.transposed();
         let x = Matrix::strided(x, rows, self.inputs, self.inputs)?;
         Ok(product(&mut self.weight, self.inputs, d, x, true)?)
+    }
+
+    /// `Σ_i weights[i] d_i ⊗ (x_i, 1)` over the first rows, as many as there are weights.
+    pub(super) fn weighted_sum(&self, d: &[T], x: &[T], weights: &[f64]) -> Result<Self> {
+        let mut sum = self.zeros();
+        let mut d = d[..weights.len() * self.outputs].to_vec();
+        scale_rows(&mut d, self.outputs, weights);
+        sum.add_outer(&d, x, weights.len())?;
+        sum.add_rows(&d);
+        Ok(sum)
     }
 
     /// `b += Σ d` over the rows.
@@ -75,7 +85,7 @@ pub(super) fn flat<T: Element>(direction: &Direction<T>) -> Vec<f64> {
 /// `m`, the only output or the difference of both, `p = σ(m)` is the probability of class 1, `c_y
 /// (p − y)` the derivative of the loss with respect to `m`.
 pub(super) struct Network<T> {
-    layers: Direction<T>,
+    pub(super) layers: Direction<T>,
     /// After each layer; none leaves the values as they are.
     activations: Vec<Option<Activation>>,
     /// `c_y`
@@ -85,13 +95,13 @@ pub(super) struct Network<T> {
 /// A batch on its way through the network and back. Rows of layer `l` have as many values as it has
 /// outputs.
 pub(super) struct Tape<T> {
-    rows: usize,
+    pub(super) rows: usize,
     labels: Vec<u32>,
     /// Inputs of every layer, and the outputs of the last.
-    inputs: Vec<Vec<T>>,
+    pub(super) inputs: Vec<Vec<T>>,
     /// Derivatives of each record's loss with respect to what the layers give, before the
     /// activations.
-    deltas: Vec<Vec<T>>,
+    pub(super) deltas: Vec<Vec<T>>,
     /// The same behind the activations.
     behind: Vec<Vec<T>>,
     /// Probability of class 1.
@@ -104,16 +114,6 @@ pub(super) struct Adjoints<T> {
     pub(super) deltas: Vec<Vec<T>>,
     /// Of the inputs of every layer but the first, and of the outputs of the last.
     pub(super) inputs: Vec<Vec<T>>,
-}
-
-/// A weighted sum of the gradients of a batch.
-pub(super) struct Summed<'a, T> {
-    /// Of each record.
-    pub(super) weights: &'a [f64],
-    /// `Σ_i weights[i] g_i`.
-    pub(super) sum: &'a Direction<T>,
-    /// [`Network::along`] it.
-    pub(super) along: Vec<Vec<T>>,
 }
 
 impl<T: Element> Network<T> {
@@ -223,21 +223,10 @@ impl<T: Element> Network<T> {
         d
     }
 
-    /// `Σ_i weights[i] g_i`.
-    pub(super) fn weighted_gradient(&self, tape: &Tape<T>, weights: &[f64]) -> Result<Direction<T>> {
-        self.weighted_sum(tape, &tape.deltas, weights)
-    }
-
     /// `Σ_i weights[i] d_i ⊗ (a_i, 1)` by layer.
     pub(super) fn weighted_sum(&self, tape: &Tape<T>, d: &[Vec<T>], weights: &[f64]) -> Result<Direction<T>> {
-        let mut sum = self.zeros();
-        for (layer, (d, x)) in sum.iter_mut().zip(d.iter().zip(&tape.inputs)) {
-            let mut d = d.clone();
-            scale_rows(&mut d, layer.outputs, weights);
-            layer.add_outer(&d, x, tape.rows)?;
-            layer.add_rows(&d);
-        }
-        Ok(sum)
+        let layers = self.layers.iter().zip(d.iter().zip(&tape.inputs));
+        layers.map(|(layer, (d, x))| layer.weighted_sum(d, x, weights)).collect()
     }
 
     /// What the layers would give, were these their parameters: `V a_i + b` by layer.
@@ -249,10 +238,7 @@ impl<T: Element> Network<T> {
     pub(super) fn slopes(&self, tape: &Tape<T>, along: &[Vec<T>]) -> Vec<f64> {
         let mut slopes = vec![0.0; tape.rows];
         for ((layer, d), v) in self.layers.iter().zip(&tape.deltas).zip(along) {
-            let rows = d.chunks_exact(layer.outputs).zip(v.chunks_exact(layer.outputs));
-            for (slope, (d, v)) in slopes.iter_mut().zip(rows) {
-                *slope += d.iter().zip(v).map(|(&d, &v)| d.to_f64() * v.to_f64()).sum::<f64>();
-            }
+            add_products(&mut slopes, d, v, layer.outputs);
         }
         slopes
     }
@@ -266,38 +252,6 @@ impl<T: Element> Network<T> {
             rows.map(|(d, x)| [sq(d), sq(x) + 1.0]).collect()
         };
         self.layers.iter().zip(d).zip(&tape.inputs).map(of_layer).collect()
-    }
-
-    /// Derivatives of `⟨u, w⟩` of two weighted sums of gradients, times `factor`.
-    pub(super) fn inner_product(
-        &self,
-        tape: &Tape<T>,
-        factor: f64,
-        u: Summed<'_, T>,
-        w: Summed<'_, T>,
-    ) -> Result<Adjoints<T>> {
-        let scaled = |weights: &[f64]| -> Vec<f64> { weights.iter().map(|weight| factor * weight).collect() };
-        let (of_u, of_w) = (scaled(u.weights), scaled(w.weights));
-        let mut deltas = Vec::new();
-        let mut inputs = vec![Vec::new()];
-        for (index, (mut along_w, mut along_u)) in w.along.into_iter().zip(u.along).enumerate() {
-            let (n_outputs, n_inputs) = (self.layers[index].outputs, self.layers[index].inputs);
-            scale_rows(&mut along_w, n_outputs, &of_u);
-            scale_rows(&mut along_u, n_outputs, &of_w);
-            along_w.iter_mut().zip(&along_u).for_each(|(w, &u)| *w += u);
-            deltas.push(along_w);
-            if index > 0 {
-                let mut out = vec![T::ZERO; tape.rows * n_inputs];
-                for (weights, direction) in [(&of_u, w.sum), (&of_w, u.sum)] {
-                    let mut d = tape.deltas[index].clone();
-                    scale_rows(&mut d, n_outputs, weights);
-                    direction[index].backward(&d, tape.rows, &mut out)?;
-                }
-                inputs.push(out);
-            }
-        }
-        inputs.push(vec![T::ZERO; tape.rows * self.layers.last().map_or(0, |layer| layer.outputs)]);
-        Ok(Adjoints { deltas, inputs })
     }
 
     /// Derivatives with respect to what every layer gives before its activation, of a function with
@@ -405,11 +359,6 @@ impl<T: Element> Tape<T> {
     pub(super) fn outputs(&self) -> &[T] {
         self.inputs.last().map_or(&[], Vec::as_slice)
     }
-
-    /// Derivatives of each record's loss with respect to what the layers give.
-    pub(super) fn deltas(&self) -> &[Vec<T>] {
-        &self.deltas
-    }
 }
 
 /// The only output, or the second less the first.
@@ -421,11 +370,18 @@ fn margin<T: Element>(outputs: &[T]) -> f64 {
     }
 }
 
-fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f64]) {
+pub(super) fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f64]) {
     for (row, &weight) in rows.chunks_exact_mut(width).zip(weights) {
         let weight = T::from_f64(weight);
         for value in row {
             *value *= weight;
         }
+    }
+}
+
+/// `sums[i] += ⟨d_i, v_i⟩`
+pub(super) fn add_products<T: Element>(sums: &mut [f64], d: &[T], v: &[T], width: usize) {
+    for (sum, (d, v)) in sums.iter_mut().zip(d.chunks_exact(width).zip(v.chunks_exact(width))) {
+        *sum += d.iter().zip(v).map(|(&d, &v)| d.to_f64() * v.to_f64()).sum::<f64>();
     }
 }

@@ -9,13 +9,15 @@
 use dp_engine::Records;
 use dp_engine::ops::Element;
 
+use super::clipping_gap::ClippingGap;
 use super::groups::{group_means, members, pair_weights};
-use super::network::{Network, Summed, flat};
+use super::network::{Network, flat};
 use super::{Addition, Exact};
 use crate::error::Result;
 
 impl<T: Element> Exact<T> {
-    /// The addition for a batch of these rows, clipped by these factors, at these parameters.
+    /// The addition for a batch of these rows, the first of them clipped by these factors, at these
+    /// parameters.
     pub(super) fn addition(
         &mut self,
         records: &Records,
@@ -34,14 +36,8 @@ impl<T: Element> Exact<T> {
         let tape = network.tape(records.inputs(rows)?, &labels)?;
 
         let lost: Vec<f64> = scales.iter().map(|s| (s - 1.0) / expected_batch_size).collect();
-        let w = network.weighted_gradient(&tape, &lost)?;
-        let along_w = Network::along(&tape, &w)?;
-        let by_pair = pair_weights(&network.slopes(&tape, &along_w), &groups, &members);
-        let u = network.weighted_gradient(&tape, &by_pair)?;
-        let along_u = Network::along(&tape, &u)?;
-        let u = Summed { weights: &by_pair, sum: &u, along: along_u };
-        let w = Summed { weights: &lost, sum: &w, along: along_w };
-        let mut adjoints = network.inner_product(&tape, gamma_1, u, w)?;
+        let by_pair = |slopes: &[f64]| pair_weights(slopes, &groups, &members);
+        let mut adjoints = ClippingGap::new(network, &tape, gamma_1, &lost, by_pair)?.adjoints;
 
         let means = group_means(&tape.probabilities, &members);
         let present = means.iter().flatten().count() as f64;
