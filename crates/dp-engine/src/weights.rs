@@ -50,16 +50,25 @@ impl Model {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save_weights(&self, path: &Path, metadata: &BTreeMap<String, String>) -> Result<()> {
+        let bytes = self.weights_to_bytes(metadata)?;
+        WholeFile::create(path, Readers::Default)
+            .and_then(|file| file.write_bytes(&bytes))
+            .map_err(|error| EngineError::io("write", path, error))
+    }
+
+    /// The bytes of the file that [`Self::save_weights`] writes.
+    ///
+    /// # Errors
+    /// [`EngineError::Tensor`] if the device fails; [`EngineError::Weights`] for what the format has no
+    /// room for.
+    pub fn weights_to_bytes(&self, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
         let parameters = self.parameters();
         let tensors = parameters.specs().iter().zip(parameters.views()).map(|(spec, view)| to_pytorch(spec, view));
         let tensors = tensors.collect::<candle_core::Result<Vec<Tensor>>>()?;
         let tensors = parameters.specs().iter().map(|spec| spec.name.as_str()).zip(&tensors);
         let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
         let metadata = (!metadata.is_empty()).then_some(metadata);
-        let bytes = safetensors::serialize(tensors, metadata).map_err(|error| EngineError::weights(path, error))?;
-        WholeFile::create(path, Readers::Default)
-            .and_then(|file| file.write_bytes(&bytes))
-            .map_err(|error| EngineError::io("write", path, error))
+        safetensors::serialize(tensors, metadata).map_err(|error| EngineError::weights(Path::new("weights"), error))
     }
 
     /// Overwrites the parameters with the tensors of a file, and returns its metadata.
@@ -73,8 +82,15 @@ impl Model {
     /// unexpected, or of another shape or number type than the model's; also if the file is not in
     /// the format. [`EngineError::Io`] if it cannot be read.
     pub fn load_weights(&self, path: &Path) -> Result<BTreeMap<String, String>> {
-        let bytes = read(path)?;
-        let file = WeightsFile::new(path, &bytes)?;
+        self.load_weights_from_bytes(path, &read(path)?)
+    }
+
+    /// [`Self::load_weights`] of a file's bytes; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`EngineError::Weights`] as there.
+    pub fn load_weights_from_bytes(&self, path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>> {
+        let file = WeightsFile::new(path, bytes)?;
         let parameters = self.parameters();
         let tensors = file.tensors_of(parameters.specs(), parameters.flat().dtype())?;
         for ((spec, view), tensor) in parameters.specs().iter().zip(parameters.views()).zip(tensors) {

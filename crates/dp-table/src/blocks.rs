@@ -57,12 +57,13 @@ pub enum BlockKind {
         /// Whether there is a feature for missing vectors.
         missing: bool,
     },
-    /// The features of an image, of norm 1; with `missing` an indicator.
+    /// The features of an image, of norm 1, or its pixels, each from 0 to 1; with `missing` an
+    /// indicator.
     Image {
         /// How many.
         length: usize,
-        /// The fixed filters that make them, in words.
-        filters: String,
+        /// The fixed filters that make them, in words; `None` of pixels.
+        filters: Option<String>,
         /// Whether there is a feature for missing images.
         missing: bool,
     },
@@ -135,6 +136,7 @@ impl BlockKind {
     pub fn largest_square(&self) -> f64 {
         match self {
             Self::Number { knots, missing } if knots.len() > 2 || missing.is_some() => 2.0,
+            Self::Image { length, filters: None, .. } => *length as f64,
             Self::Number { .. }
             | Self::Boolean { .. }
             | Self::Category { .. }

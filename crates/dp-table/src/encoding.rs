@@ -34,8 +34,8 @@ const ROUNDING: f64 = 1.0 / 65_536.0;
 ///   of them is 1;
 /// - a vector has its numbers, brought into the unit ball by the declared bound, and one feature
 ///   for a missing vector where declared;
-/// - an image has the features that fixed filters make of it, of norm 1, and one feature for a
-///   missing image where declared;
+/// - an image has the features that fixed filters make of it, of norm 1, or its pixels, each from 0
+///   to 1, and one feature for a missing image where declared;
 /// - the last feature is 1 for every row.
 #[derive(Debug, Clone)]
 pub struct Encoding {

@@ -269,11 +269,12 @@ impl GuessedImage {
         let Self { height, width, channels } = self;
         let is_usual = |side: &usize| (8..=128).contains(side);
         if [height, width].iter().all(is_usual) && [1, 3].contains(&channels) {
-            return Column::Image { height, width, channels, resize: false, missing };
+            return Column::Image { height, width, channels, resize: false, missing, pixels: false };
         }
         let factor = (64.0 / height.max(width) as f64).min(1.0);
         let [height, width] = [height, width].map(|side| ((side as f64 * factor).round() as usize).max(8));
-        Column::Image { height, width, channels: if channels < 3 { 1 } else { 3 }, resize: true, missing }
+        let channels = if channels < 3 { 1 } else { 3 };
+        Column::Image { height, width, channels, resize: true, missing, pixels: false }
     }
 }
 

@@ -88,9 +88,9 @@ impl Input {
                 Self::Vector { length: *length, bound: *bound, missing: *missing }
             }
             #[cfg(feature = "images")]
-            Column::Image { height, width, channels, resize, missing } => {
+            Column::Image { height, width, channels, resize, missing, pixels } => {
                 let size = ImageSize { height: *height, width: *width, channels: *channels };
-                Self::Image(ImageInput::new(name, size, *resize, *missing)?)
+                Self::Image(ImageInput::new(name, size, *resize, *missing, *pixels)?)
             }
             #[cfg(not(feature = "images"))]
             Column::Image { .. } => {

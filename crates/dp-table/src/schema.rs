@@ -90,7 +90,7 @@ pub enum Column {
         missing: bool,
     },
     /// An image, as features that fixed filters make of it (`scattering`, with the options of its rule
-    /// for the size). The column holds paths relative to the table's folder or, in Parquet, the bytes
+    /// for the size), or as its pixels. The column holds paths relative to the table's folder or, in Parquet, the bytes
     /// of PNG and JPEG files. Needs the feature `images`.
     Image {
         /// Rows of pixels, 8 to 128.
@@ -104,6 +104,10 @@ pub enum Column {
         resize: bool,
         /// Whether a missing image has an indicator beside zeros; otherwise it is an error.
         missing: bool,
+        /// Whether its features are its pixels, from 0 to 1, row by row with the channels of a pixel
+        /// side by side.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pixels: bool,
     },
     /// One of a list of values, each in every spelling ([`Value`](crate::Value)).
     Category {

@@ -26,6 +26,7 @@ mod key;
 mod mean_errors;
 mod methods;
 mod model;
+mod network;
 mod new_records;
 mod numbers;
 mod onnx;

@@ -1,7 +1,7 @@
 //! A trained model with everything that prediction needs: the schema, the weights and how
 //! probabilities become decisions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use dp_linear::{Linear, sigmoid, softmax};
@@ -12,9 +12,10 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
 use crate::coins::Coins;
-use crate::config::Decision;
+use crate::config::{Decision, NetworkName};
 use crate::error::{FairdpError, Result};
 use crate::input;
+use crate::network::PixelNetwork;
 use crate::scores::{balance, class_order, offsets};
 use crate::seal::sha256;
 use crate::text_marks::TextMarks;
@@ -25,19 +26,23 @@ pub(crate) const WEIGHTS: &str = "model.safetensors";
 pub(crate) const PIPELINE: &str = "pipeline.json";
 const ADDITIVE: &str = "additive";
 const MLP: &str = "mlp";
+const NETWORK: &str = "network";
 
-/// A model of one's own table: layers on the encoded features, with tanh between them.
+/// A model of one's own table: layers on the encoded features, with tanh between them, or a convolutional
+/// network on pixels.
 #[derive(Debug, Clone)]
 pub struct FittedModel {
     pipeline: Pipeline,
     encoding: Encoding,
     layers: Vec<Layer>,
+    /// The network whose layers they are, if it is one on pixels.
+    network: Option<PixelNetwork>,
 }
 
-/// A linear layer.
+/// A linear layer; of a network on pixels also a convolution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// `[n_outputs, n_inputs]` row-major.
+    /// `[n_outputs, n_inputs]` row-major; of a convolution `[filters, height, width, channels]`.
     pub weights: Vec<f32>,
     /// One per output.
     pub biases: Vec<f32>,
@@ -78,6 +83,9 @@ pub(crate) struct Pipeline {
     /// Widths of hidden layers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hidden: Vec<usize>,
+    /// The network on pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<NetworkName>,
     pub(crate) schema: Schema,
     /// Shares of the classes, from noisy counts; none of a number.
     pub(crate) priors: Vec<f64>,
@@ -110,6 +118,7 @@ impl Pipeline {
             version: PIPELINE_VERSION,
             kind: ADDITIVE.into(),
             hidden: Vec::new(),
+            network: None,
             schema,
             priors,
             decision,
@@ -136,9 +145,15 @@ fn common_offsets(priors: &[f64], decision: Decision) -> Vec<f64> {
 impl FittedModel {
     pub(crate) fn new(mut pipeline: Pipeline, layers: Vec<Layer>) -> Result<Self> {
         let encoding = Encoding::new(&pipeline.schema)?;
+        if let Some(name) = pipeline.network {
+            pipeline.kind = NETWORK.into();
+            let n_outputs = n_outputs(pipeline.schema.label.classes.len());
+            let network = Some(PixelNetwork::of_layers(name, &encoding, n_outputs, &layers)?);
+            return Ok(Self { pipeline, encoding, layers, network });
+        }
         pipeline.hidden = layers.iter().rev().skip(1).rev().map(|layer| layer.biases.len()).collect();
         pipeline.kind = if pipeline.hidden.is_empty() { ADDITIVE } else { MLP }.into();
-        Ok(Self { pipeline, encoding, layers })
+        Ok(Self { pipeline, encoding, layers, network: None })
     }
 
     /// Reads `model.safetensors` and `pipeline.json` of a release.
@@ -196,8 +211,20 @@ impl FittedModel {
                 format!("priors: {} numbers, expected one for each of {n_classes} classes", pipeline.priors.len());
             return Err(FairdpError::file(path, problem));
         }
-        if n_classes == 0 && !pipeline.hidden.is_empty() {
+        if n_classes == 0 && (!pipeline.hidden.is_empty() || pipeline.network.is_some()) {
             return Err(FairdpError::file(path, "hidden layers: expected none of a model that predicts a number"));
+        }
+        if pipeline.network.is_some() != (pipeline.kind == NETWORK)
+            || pipeline.network.is_some() && !pipeline.hidden.is_empty()
+        {
+            let named = pipeline.network.map_or("none", NetworkName::name);
+            let problem =
+                format!("kind `{}` with network {named} and hidden layers of {:?}", pipeline.kind, pipeline.hidden);
+            return Err(FairdpError::file(path, problem));
+        }
+        if let Some(name) = pipeline.network {
+            let network = PixelNetwork::of_file(name, &encoding, n_outputs(n_classes), (weights_path, bytes))?;
+            return Ok(Self { pipeline, encoding, layers: network.layers()?, network: Some(network) });
         }
         if pipeline.hidden.contains(&0) {
             let problem = format!("hidden layers of {:?}: expected a width of at least 1", pipeline.hidden);
@@ -209,7 +236,7 @@ impl FittedModel {
         }
         let path = weights_path;
         let file = SafeTensors::deserialize(bytes).map_err(|error| FairdpError::file(path, error))?;
-        let n_outputs = if n_classes > 2 { n_classes } else { 1 };
+        let n_outputs = n_outputs(n_classes);
         let values = |name: &str, shape: &[usize]| -> Result<Vec<f32>> {
             let tensor = file.tensor(name).map_err(|error| FairdpError::file(path, error))?;
             if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
@@ -228,11 +255,15 @@ impl FittedModel {
             Ok(Layer { weights: values(&weight, &[pair[1], pair[0]])?, biases: values(&bias, &[pair[1]])? })
         };
         let layers = sizes.windows(2).enumerate().map(layer).collect::<Result<_>>()?;
-        Ok(Self { pipeline, encoding, layers })
+        Ok(Self { pipeline, encoding, layers, network: None })
     }
 
     /// The bytes of `model.safetensors`: a function of the weights alone.
     pub(crate) fn safetensors(&self) -> Result<Vec<u8>> {
+        let format = ("format".to_owned(), format!("fairdp {} 1", self.pipeline.kind));
+        if let Some(network) = &self.network {
+            return network.to_bytes(&BTreeMap::from([format]));
+        }
         let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
         let broken = |error: safetensors::SafeTensorError| FairdpError::file(Path::new(WEIGHTS), error);
         let mut tensors = Vec::new();
@@ -245,8 +276,12 @@ impl FittedModel {
         for (name, shape, bytes) in &tensors {
             views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytes).map_err(broken)?));
         }
-        let metadata = HashMap::from([("format".to_owned(), format!("fairdp {} 1", self.pipeline.kind))]);
-        safetensors::serialize(views, Some(metadata)).map_err(broken)
+        safetensors::serialize(views, Some(HashMap::from([format]))).map_err(broken)
+    }
+
+    /// The network on pixels, if it is one.
+    pub(crate) fn network(&self) -> Option<&PixelNetwork> {
+        self.network.as_ref()
     }
 
     pub(crate) fn pipeline(&self) -> &Pipeline {
@@ -304,7 +339,7 @@ impl FittedModel {
     }
 
     /// The layers: one for an additive model, of `[n_outputs, width]`, with one output for two
-    /// classes, else one per class.
+    /// classes, else one per class; of a network on pixels its convolutions, then its linear layers.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
@@ -331,9 +366,13 @@ impl FittedModel {
         }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "an iterator is handed over, and gone through once per output")]
     /// Fills the probabilities of the classes for a row's features: positions and values.
     pub(crate) fn probabilities(&self, features: impl Iterator<Item = (usize, f32)> + Clone, out: &mut [f64]) {
+        if let Some(network) = &self.network {
+            let logits = network.logits(features);
+            answer(|output| logits[output], out);
+            return;
+        }
         let unit = |layer: &Layer, output: usize| {
             let width = layer.n_inputs();
             let weights = &layer.weights[output * width..(output + 1) * width];
@@ -355,16 +394,7 @@ impl FittedModel {
             });
             hidden = next.collect();
         }
-        let logit = |output: usize| if others.is_empty() { unit(first, output) } else { hidden[output] };
-        if let [negative, positive] = out {
-            let z = logit(0);
-            (*negative, *positive) = (sigmoid(-z), sigmoid(z));
-            return;
-        }
-        for (output, value) in out.iter_mut().enumerate() {
-            *value = logit(output);
-        }
-        softmax(out);
+        answer(|output| if others.is_empty() { unit(first, output) } else { hidden[output] }, out);
     }
 
     /// The class that is answered; `group` matters only where decisions depend on it, and features where a coin
@@ -386,6 +416,24 @@ impl FittedModel {
             }
         }
     }
+}
+
+/// Outputs of a model of so many classes: one for two.
+fn n_outputs(n_classes: usize) -> usize {
+    if n_classes > 2 { n_classes } else { 1 }
+}
+
+/// Fills the probabilities of the classes by the logits of outputs.
+fn answer(logit: impl Fn(usize) -> f64, out: &mut [f64]) {
+    if let [negative, positive] = out {
+        let z = logit(0);
+        (*negative, *positive) = (sigmoid(-z), sigmoid(z));
+        return;
+    }
+    for (output, value) in out.iter_mut().enumerate() {
+        *value = logit(output);
+    }
+    softmax(out);
 }
 
 /// The class with the largest log-probability after its offset; of equals the first.

@@ -5,10 +5,11 @@ use std::fmt::Display;
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
 use dp_linear::{Goal, Objective};
+use dp_train::ImageShape;
 
 use crate::config::entry_error::EntryError;
 use crate::config::nearest::question;
-use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind};
+use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind, NetworkName};
 use crate::error::Result;
 
 /// Width of a network's hidden layer unless one is given.
@@ -18,6 +19,11 @@ const STEPS: u64 = 100;
 /// More than anyone needs; the ledger and the noise stay in their ranges.
 const MOST_STEPS: u64 = 1_000_000;
 const MOST_HIDDEN: usize = 4_096;
+/// Of a network on pixels, unless they are given: 15 passes over the records, in batches of a 32nd, and
+/// short gradients. Customary values, not chosen by a search.
+const NETWORK_SAMPLING_RATE: f64 = 1.0 / 32.0;
+const NETWORK_STEPS: u64 = 480;
+const NETWORK_BOUND: f64 = 0.1;
 
 /// A model and a method of training.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +52,8 @@ pub(crate) enum Architecture {
     Additive,
     /// A network with these hidden layers.
     Mlp { hidden: Vec<usize> },
+    /// A convolutional network on the pixels of images of this shape.
+    Network { network: NetworkName, image: ImageShape },
 }
 
 impl Architecture {
@@ -57,6 +65,23 @@ impl Architecture {
             Self::Additive => 1.0,
             // Half of the square of tanh, and the bias.
             Self::Mlp { hidden } => (1.0 + hidden.iter().sum::<usize>() as f64 / 2.0).sqrt(),
+            Self::Network { .. } => NETWORK_BOUND,
+        }
+    }
+
+    /// The probability with which a record enters a batch, and the number of steps, unless they are given.
+    fn pace(&self, records_per_unit: u64) -> (f64, u64) {
+        match self {
+            Self::Network { .. } if records_per_unit == 1 => (NETWORK_SAMPLING_RATE, NETWORK_STEPS),
+            Self::Additive | Self::Mlp { .. } | Self::Network { .. } => (1.0, STEPS),
+        }
+    }
+
+    /// The network on pixels, if it is one.
+    pub(crate) fn network(&self) -> Option<NetworkName> {
+        match self {
+            Self::Network { network, .. } => Some(*network),
+            Self::Additive | Self::Mlp { .. } => None,
         }
     }
 }
@@ -113,13 +138,16 @@ pub(crate) struct TableFacts {
     pub(crate) is_number: bool,
     /// Whether a column is a vector.
     pub(crate) has_vectors: bool,
+    /// The shape of the images, if they are the only input.
+    pub(crate) image: Option<ImageShape>,
     pub(crate) records_per_unit: u64,
 }
 
 /// Refuses what has classes: a number has the additive model, with `auto` or `conditioned`.
 fn refuse_for_number(model: &ModelEntry, architecture: &Architecture, name: &str) -> Result<(), EntryError> {
     if *architecture != Architecture::Additive {
-        let message = "model.kind = \"mlp\": expected \"additive\" where the label is a number";
+        let kind = if architecture.network().is_some() { "network" } else { "mlp" };
+        let message = format!("model.kind = \"{kind}\": expected \"additive\" where the label is a number");
         return Err(EntryError::new("model.kind", message));
     }
     if model.objective != Objective::Population {
@@ -131,6 +159,17 @@ fn refuse_for_number(model: &ModelEntry, architecture: &Architecture, name: &str
         return Err(EntryError::new("method.name", format!("method.name = \"{name}\": {expected}")));
     }
     Ok(())
+}
+
+/// A network on pixels, where these are the only input.
+fn on_pixels(network: NetworkName, image: Option<ImageShape>) -> Result<Architecture, EntryError> {
+    let Some(image) = image else {
+        let message = "model.kind = \"network\": expected outside of [tuning], with one column of images without \
+                       missing = true and no other input: pixels beside other columns are not supported";
+        return Err(EntryError::new("model.kind", message));
+    };
+    network.check(image).map_err(|message| EntryError::new("model.network", message))?;
+    Ok(Architecture::Network { network, image })
 }
 
 /// The methods that train a model of a number.
@@ -154,12 +193,16 @@ fn wrong_objective() -> EntryError {
 
 impl Recipe {
     pub(crate) fn new(model: &ModelEntry, method: &MethodChoice, facts: TableFacts) -> Result<Self, EntryError> {
-        let TableFacts { has_groups, is_number, has_vectors, records_per_unit } = facts;
+        let TableFacts { has_groups, is_number, has_vectors, image, records_per_unit } = facts;
+        if model.network.is_some() && model.kind != ModelKind::Network {
+            return Err(EntryError::new("model.network", "model.network: expected with kind = \"network\" alone"));
+        }
         let architecture = match (model.kind, &model.hidden) {
             (ModelKind::Auto | ModelKind::Additive, None) => Architecture::Additive,
-            (ModelKind::Auto | ModelKind::Additive, Some(_)) => {
+            (ModelKind::Auto | ModelKind::Additive | ModelKind::Network, Some(_)) => {
                 return Err(EntryError::new("model.hidden", "model.hidden: expected with kind = \"mlp\" alone"));
             }
+            (ModelKind::Network, None) => on_pixels(model.network.unwrap_or_default(), image)?,
             (ModelKind::Mlp, None) => Architecture::Mlp { hidden: vec![HIDDEN] },
             (ModelKind::Mlp, Some(hidden)) => {
                 if hidden.is_empty() || hidden.iter().any(|width| !(1..=MOST_HIDDEN).contains(width)) {
@@ -248,6 +291,10 @@ impl Recipe {
             }
             (Architecture::Additive, _) => "additive, as asked for".into(),
             (Architecture::Mlp { hidden }, _) => format!("a network with hidden layers of {hidden:?}, as asked for"),
+            (Architecture::Network { network, image: ImageShape { height, width, channels } }, _) => {
+                let name = network.name();
+                format!("the network {name} on pixels, {height} × {width} × {channels}, as asked for")
+            }
         }
     }
 
@@ -318,7 +365,8 @@ impl SgdMethod {
             let message = format!("method.name = \"{name}\": it treats groups differently, and there is no [[group]]");
             return Err(EntryError::new("method.name", message));
         }
-        let rate = method.sampling_rate.unwrap_or(1.0);
+        let (default_rate, default_steps) = architecture.pace(records_per_unit);
+        let rate = method.sampling_rate.unwrap_or(default_rate);
         let Some(sampling_rate) = SamplingRate::new(rate).ok().filter(|_| rate > 0.0) else {
             return Err(EntryError::value("method.sampling_rate", rate, "above 0, at most 1"));
         };
@@ -328,7 +376,7 @@ impl SgdMethod {
             let expected = "1 where a unit has several records: they would be drawn one by one";
             return Err(EntryError::value("method.sampling_rate", rate, expected));
         }
-        let steps = method.steps.unwrap_or(STEPS);
+        let steps = method.steps.unwrap_or(default_steps);
         if !(1..=MOST_STEPS).contains(&steps) {
             return Err(EntryError::value("method.steps", steps, format!("1 to {MOST_STEPS}")));
         }
@@ -372,7 +420,7 @@ mod tests {
     use super::*;
 
     const FACTS: TableFacts =
-        TableFacts { has_groups: false, is_number: false, has_vectors: false, records_per_unit: 1 };
+        TableFacts { has_groups: false, is_number: false, has_vectors: false, image: None, records_per_unit: 1 };
 
     fn named(settings: &str) -> SgdMethod {
         let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");

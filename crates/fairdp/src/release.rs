@@ -62,7 +62,7 @@ impl ReleaseFiles {
         fairness: &FairnessReport,
     ) -> Result<()> {
         self.add(WEIGHTS, weights);
-        self.add("model.onnx", onnx(model));
+        self.add("model.onnx", onnx(model)?);
         self.add(PIPELINE, json(model.pipeline())?);
         self.add(FAIRNESS, json(fairness)?);
         if let Some(scores) = scores {

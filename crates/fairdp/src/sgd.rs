@@ -4,7 +4,7 @@
 //! Class counts and mean squares are released as for [`crate::solver`]. Features are then scaled to
 //! mean square 1 and rows to a public length, the intercepts start at the classes' shares, and
 //! `dp_train` takes the steps. A released model works on the features of the encoding: the scales
-//! become part of the first layer.
+//! become part of the first layer. A network on pixels takes them from 0 to 1, and nothing is released of them.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -23,6 +23,7 @@ use dp_train::{
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::Layer;
+use crate::network::{layers_of, pixel_factor};
 use crate::recipe::{Architecture, SgdMethod};
 use crate::subsets::GroupedRows;
 
@@ -32,6 +33,8 @@ const MOST_BYTES: usize = 4 << 30;
 const NETWORK_RATE: f64 = 0.02;
 /// The same of one that corrects a released network: a step is as long whatever it finds, and a correction is short.
 const CORRECTION_RATE: f64 = NETWORK_RATE / 4.0;
+/// The same of a network on pixels, for gradients of a tenth. A customary value, not chosen by a search.
+const PIXEL_RATE: f64 = 2.0;
 /// Seconds between two checkpoints.
 const INTERVAL: u64 = 1;
 
@@ -56,19 +59,44 @@ pub(crate) struct SgdRun<'a> {
     pub(crate) start: Option<&'a [Layer]>,
 }
 
-/// Trains a model: its layers on the features as they are.
+/// What is known of the inputs before the first step.
+#[derive(Clone, Copy)]
+pub(crate) enum Inputs<'a> {
+    /// Scales of the features and shares of the classes, released.
+    Scaled(&'a Prepared),
+    /// Of pixels, which need no scales, the shares of the classes.
+    Pixels(&'a [f64]),
+}
+
+impl Inputs<'_> {
+    fn priors(&self) -> &[f64] {
+        match self {
+            Self::Scaled(prepared) => &prepared.priors,
+            Self::Pixels(priors) => priors,
+        }
+    }
+
+    fn scaled(&self) -> Result<&Prepared> {
+        match self {
+            Self::Scaled(prepared) => Ok(prepared),
+            Self::Pixels(_) => Err(FairdpError::Internal("pixels have no scales".into())),
+        }
+    }
+}
+
+/// Trains a model: its layers on the features as they are; of a network on pixels, on these.
 pub(crate) fn train(
     rows: &impl GroupedRows,
-    prepared: &Prepared,
+    known: Inputs<'_>,
     facts: FeatureFacts,
     run: &SgdRun<'_>,
     key: &NoiseKey,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Layer>> {
-    let inputs = InputScaling::new(prepared, facts, run);
+    let inputs = InputScaling::new(known, facts, run)?;
     let n_inputs = rows.width() - 1;
     let public = PublicFacts { n_records: rows.len(), n_inputs, n_classes: run.n_classes, n_groups: run.n_groups };
-    let plan = Plan::new(config(rows, prepared, facts, run)?, public)?;
+    let plan = Plan::new(config(rows, known, facts, run)?, public)?;
     // Without privacy a sum depends on how it is split: every rank makes all of it.
     let ranks = if run.noise_multiplier.is_some() { run.ranks.clone() } else { Arc::new(Alone) };
     let records = inputs.records(rows, plan.held_by(ranks.rank(), ranks.size()), public, run)?;
@@ -92,7 +120,7 @@ pub(crate) fn train(
             let values = inputs.parameters(layers);
             trainer.model().parameters().set(&values).map_err(dp_train::TrainError::from)?;
         }
-        None => inputs.begin(&mut trainer, prepared)?,
+        None => inputs.begin(&mut trainer, known.priors())?,
     }
     if let Some(path) = &run.checkpoint {
         let is_there = ranks.broadcast(vec![u8::from(path.exists())])?;
@@ -110,7 +138,10 @@ pub(crate) fn train(
         Some(error) => return Err(error),
         None => run?,
     };
-    inputs.layers(&mut trainer)
+    match known {
+        Inputs::Scaled(_) => inputs.layers(&mut trainer),
+        Inputs::Pixels(_) => layers_of(trainer.model().parameters()),
+    }
 }
 
 /// The event of the account is that of the run.
@@ -125,30 +156,39 @@ fn compare(accounted: &DpEvent, trained: &DpEvent) -> Result<()> {
     Err(FairdpError::NotAccounted { released: Box::new(inner.clone()), accounted: Box::new(accounted.clone()) })
 }
 
-fn config(rows: &impl GroupedRows, prepared: &Prepared, facts: FeatureFacts, run: &SgdRun<'_>) -> Result<TrainConfig> {
+fn config(rows: &impl GroupedRows, known: Inputs<'_>, facts: FeatureFacts, run: &SgdRun<'_>) -> Result<TrainConfig> {
     let named = run.named;
-    let bound = prepared.scales.row_bound;
     let loss = if run.n_classes == 2 { Loss::BceWithLogits } else { Loss::SoftmaxCrossEntropy };
     let batches = BatchPlan::new(named.sampling_rate, named.steps, 1);
-    let sigma = run.noise_multiplier.map_or(0.0, NoiseMultiplier::get) * run.records_per_unit as f64;
-    let expected = named.sampling_rate.get() * rows.len() as f64;
-    let noise = sigma * bound / (named.steps as f64).sqrt() / expected;
-    let pace = Pace::of(noise, rows.len() as f64, rows.width(), &prepared.priors, facts);
     let (model, rate, optimiser, l2) = match run.architecture {
-        Architecture::Additive => (
-            ModelConfig::LogisticRegression,
-            pace.rate * bound * bound,
-            OptimiserConfig::Momentum { momentum: pace.momentum, nesterov: true },
-            pace.ridge / (bound * bound),
-        ),
+        Architecture::Additive => {
+            let prepared = known.scaled()?;
+            let bound = prepared.scales.row_bound;
+            let sigma = run.noise_multiplier.map_or(0.0, NoiseMultiplier::get) * run.records_per_unit as f64;
+            let expected = named.sampling_rate.get() * rows.len() as f64;
+            let noise = sigma * bound / (named.steps as f64).sqrt() / expected;
+            let pace = Pace::of(noise, rows.len() as f64, rows.width(), &prepared.priors, facts);
+            (
+                ModelConfig::LogisticRegression,
+                pace.rate * bound * bound,
+                OptimiserConfig::Momentum { momentum: pace.momentum, nesterov: true },
+                pace.ridge / (bound * bound),
+            )
+        }
         Architecture::Mlp { hidden } => (
             ModelConfig::Mlp { hidden: hidden.clone(), activation: Activation::Tanh },
             if run.start.is_some() { CORRECTION_RATE } else { NETWORK_RATE },
             OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8 },
             0.0,
         ),
+        Architecture::Network { network, image } => (network.config(*image), PIXEL_RATE, OptimiserConfig::Sgd {}, 0.0),
     };
     let first = named.learning_rate.unwrap_or(rate);
+    let rates = match known {
+        Inputs::Scaled(_) => LearningRate::Cosine { first, last: 0.0 },
+        // As the papers train them.
+        Inputs::Pixels(_) => LearningRate::Constant(first),
+    };
     let privacy = match run.noise_multiplier {
         None => None,
         Some(sigma) => Some(PrivacyConfig {
@@ -156,12 +196,7 @@ fn config(rows: &impl GroupedRows, prepared: &Prepared, facts: FeatureFacts, run
             ..PrivacyConfig::new(named.clipping, sigma.times(run.records_per_unit)?, run.delta)
         }),
     };
-    Ok(TrainConfig {
-        optimiser,
-        l2,
-        privacy,
-        ..TrainConfig::new(model, loss, batches, LearningRate::Cosine { first, last: 0.0 })
-    })
+    Ok(TrainConfig { optimiser, l2, privacy, ..TrainConfig::new(model, loss, batches, rates) })
 }
 
 /// Noise of a unit of several records.
@@ -184,15 +219,22 @@ struct InputScaling {
 }
 
 impl InputScaling {
-    fn new(prepared: &Prepared, facts: FeatureFacts, run: &SgdRun<'_>) -> Self {
+    fn new(known: Inputs<'_>, facts: FeatureFacts, run: &SgdRun<'_>) -> Result<Self> {
+        let (constant, scale) = facts.constant;
         // The gradients of a network's first two layers are then about as long as each other.
         let length = match run.architecture {
             Architecture::Additive => 1.0,
             Architecture::Mlp { hidden } => (hidden[0] as f64).sqrt(),
+            Architecture::Network { image, .. } => {
+                // With this length the first weights stay as they are drawn.
+                let length = (image.len() as f64).sqrt();
+                return Ok(Self { factors: vec![pixel_factor(scale); image.len() + 1], constant, length });
+            }
         };
-        let scale = length / prepared.scales.row_bound;
-        let factors = prepared.scales.factors.iter().map(|factor| factor * scale).collect();
-        Self { factors, constant: facts.constant.0, length }
+        let scales = &known.scaled()?.scales;
+        let scale = length / scales.row_bound;
+        let factors = scales.factors.iter().map(|factor| factor * scale).collect();
+        Ok(Self { factors, constant, length })
     }
 
     /// The records of a rank as `dp_train` takes them. One that was blanked has no numbers for
@@ -238,7 +280,7 @@ impl InputScaling {
 
     /// Sets the initial parameters: last biases from the class counts, and first layers scaled to
     /// the length of the inputs.
-    fn begin(&self, trainer: &mut Trainer<'_>, prepared: &Prepared) -> Result<()> {
+    fn begin(&self, trainer: &mut Trainer<'_>, priors: &[f64]) -> Result<()> {
         let parameters = trainer.model().parameters();
         let mut values = parameters.to_vec().map_err(dp_train::TrainError::from)?;
         let specs = parameters.specs();
@@ -253,7 +295,6 @@ impl InputScaling {
                     *value *= factor;
                 }
             } else if place + 1 == specs.len() {
-                let priors = &prepared.priors;
                 for (class, value) in part.iter_mut().enumerate() {
                     *value = if size == 1 { (priors[1] / priors[0]).ln() } else { priors[class].ln() };
                 }

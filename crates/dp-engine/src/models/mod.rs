@@ -184,9 +184,7 @@ impl ModelConfig {
             Self::Cnn { image, features, hidden, activation } => {
                 cnn::layers(*image, features, hidden, *activation, sizes)
             }
-            Self::EsipovaCnn { image } => esipova_cnn::layers(*image, sizes),
-            Self::XuCnn { image } => xu_cnn::layers(*image, sizes),
-            Self::ZhaoCnn { image, layout } => zhao_cnn::layers(*image, *layout, sizes),
+            Self::EsipovaCnn { .. } | Self::XuCnn { .. } | Self::ZhaoCnn { .. } => self.spelled_out().layers(sizes),
             Self::Resnet18 { image, stem, normalisation } => resnet::layers(*image, *stem, *normalisation, sizes),
             Self::SoleymaniSimple => soleymani::simple(sizes),
             Self::SoleymaniComplex { normalisation } => soleymani::complex(*normalisation, sizes),
@@ -197,6 +195,29 @@ impl ModelConfig {
 }
 
 impl ModelConfig {
+    /// A convolutional network of a paper as the [`Self::Cnn`] that it is, with the same layers and
+    /// names of parameters; other models as they are.
+    ///
+    /// **Example**
+    /// ```
+    /// use dp_engine::{ImageShape, LayerConfig, ModelConfig};
+    /// let image = ImageShape { height: 28, width: 28, channels: 1 };
+    /// let ModelConfig::Cnn { features, hidden, .. } = (ModelConfig::EsipovaCnn { image }).spelled_out() else {
+    ///     unreachable!("it is convolutional")
+    /// };
+    /// assert_eq!(features, [LayerConfig::conv(32, 3), LayerConfig::conv(16, 3)]);
+    /// assert!(hidden.is_empty());
+    /// ```
+    #[must_use]
+    pub fn spelled_out(&self) -> Self {
+        match self {
+            Self::EsipovaCnn { image } => esipova_cnn::config(*image),
+            Self::XuCnn { image } => xu_cnn::config(*image),
+            Self::ZhaoCnn { image, layout } => zhao_cnn::config(*image, *layout),
+            other => other.clone(),
+        }
+    }
+
     /// The parameters of a model, without building them.
     pub(crate) fn parameters(&self, sizes: &Sizes) -> Result<Vec<ParameterSpec>> {
         Ok(parameters(&self.layers(sizes)?))

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ImageShape, LayerConfig, NamedLayer, Sizes, cnn};
-use crate::error::Result;
+use super::{ImageShape, LayerConfig, ModelConfig};
 use crate::ops::Activation;
 
 /// Which of two descriptions of the network of Zhao 2025 is meant.
@@ -31,8 +30,12 @@ pub(super) fn label(layout: ZhaoCnnLayout) -> String {
     format!("zhao-cnn-{first}-{second}")
 }
 
-pub(super) fn layers(image: ImageShape, layout: ZhaoCnnLayout, sizes: &Sizes) -> Result<Vec<NamedLayer>> {
-    let features =
-        [LayerConfig::conv(64, 3), LayerConfig::max_pool(3, 2), LayerConfig::conv(64, 3), LayerConfig::max_pool(3, 2)];
-    cnn::layers(image, &features, &layout.hidden(), Activation::Relu, sizes)
+pub(super) fn config(image: ImageShape, layout: ZhaoCnnLayout) -> ModelConfig {
+    let features = vec![
+        LayerConfig::conv(64, 3),
+        LayerConfig::max_pool(3, 2),
+        LayerConfig::conv(64, 3),
+        LayerConfig::max_pool(3, 2),
+    ];
+    ModelConfig::Cnn { image, features, hidden: layout.hidden().into(), activation: Activation::Relu }
 }

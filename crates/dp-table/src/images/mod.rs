@@ -6,6 +6,7 @@ mod text;
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,29 +26,47 @@ pub(crate) struct ImageInput {
     size: ImageSize,
     resize: bool,
     pub(crate) missing: bool,
-    features: Arc<ImageFeatures>,
+    /// `None` where the pixels are the features.
+    features: Option<Arc<ImageFeatures>>,
 }
+
+/// Pixels of a side.
+const SIDES: RangeInclusive<usize> = 8..=128;
 
 impl ImageInput {
     /// # Errors
     /// [`TableError::Schema`] for a size out of range.
-    pub(crate) fn new(column: &str, size: ImageSize, resize: bool, missing: bool) -> Result<Self, TableError> {
+    pub(crate) fn new(
+        column: &str,
+        size: ImageSize,
+        resize: bool,
+        missing: bool,
+        pixels: bool,
+    ) -> Result<Self, TableError> {
         let refuse = |reason: String| TableError::Schema { column: column.into(), reason };
         if ![1, 3].contains(&size.channels) {
             return Err(refuse(format!("channels = {}: expected 1, or 3 for colours", size.channels)));
         }
+        if pixels {
+            for (side, n) in [("height", size.height), ("width", size.width)] {
+                if !SIDES.contains(&n) {
+                    return Err(refuse(format!("{side} = {n}: expected {} to {}", SIDES.start(), SIDES.end())));
+                }
+            }
+            return Ok(Self { size, resize, missing, features: None });
+        }
         let features = ImageFeaturesConfig::for_size(size).and_then(|config| ImageFeatures::new(config, size));
         let features = Arc::new(features.map_err(|error| refuse(error.to_string()))?);
-        Ok(Self { size, resize, missing, features })
+        Ok(Self { size, resize, missing, features: Some(features) })
     }
 
     pub(crate) fn n_features(&self) -> usize {
-        self.features.n_features()
+        self.features.as_ref().map_or(self.size.len(), |features| features.n_features())
     }
 
-    /// The filters, in words.
-    pub(crate) fn filters(&self) -> String {
-        let config = self.features.config();
+    /// The filters, in words; `None` where the pixels are the features.
+    pub(crate) fn filters(&self) -> Option<String> {
+        let config = self.features.as_ref()?.config();
         let mut text = format!(
             "wavelet scattering, J = {}, {} angles, order {}",
             config.scattering.log2_scale, config.scattering.angles, config.scattering.order
@@ -56,7 +75,7 @@ impl ImageInput {
             // Writing to a text does not fail.
             let _ = write!(text, ", {kept} × {kept} frequencies of each map");
         }
-        text
+        Some(text)
     }
 
     /// Writes the features of an image, and a digest of its pixels.
@@ -79,7 +98,10 @@ impl ImageInput {
         let refuse = |reason: String| at.not_an_image(name, text, reason);
         let pixels = self.pixels(row, text).map_err(refuse)?;
         let digest = pixels.iter().fold(Sha256::new(), |digest, pixel| digest.chain_update(pixel.to_le_bytes()));
-        let features = self.features.of(&pixels, NonZeroUsize::MIN).map_err(|error| refuse(error.to_string()))?;
+        let features = match &self.features {
+            None => pixels,
+            Some(features) => features.of(&pixels, NonZeroUsize::MIN).map_err(|error| refuse(error.to_string()))?,
+        };
         let features: Vec<f64> = features.into_iter().map(f64::from).collect();
         layout.set_vector(out, input, Some(&features));
         layout.set_digest(out, input, digest.finalize().into());

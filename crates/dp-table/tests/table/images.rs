@@ -9,7 +9,7 @@ fn of(column: Column) -> Schema {
 }
 
 fn image(channels: usize, resize: bool) -> Column {
-    Column::Image { height: SIDE, width: SIDE, channels, resize, missing: false }
+    Column::Image { height: SIDE, width: SIDE, channels, resize, missing: false, pixels: false }
 }
 
 const SIDE: usize = 8;
@@ -119,6 +119,27 @@ mod read {
         changed[5] ^= 1;
         png(&folder.join("b.png"), SIDE, png::ColorType::Grayscale, &changed);
         assert_ne!(placed.encode(&schema).unwrap().0.digest(), paths.digest());
+    }
+
+    /// Features over the scale are bytes over 255, and no row has a norm above 1.
+    #[test]
+    fn pixels_are_features_where_declared() {
+        let placed = placed();
+        let of_pixels =
+            |height| of(Column::Image { height, width: SIDE, channels: 1, resize: true, missing: false, pixels: true });
+        let (table, _) = placed.encode(&of_pixels(SIDE)).unwrap();
+        assert_eq!(table.width(), SIDE * SIDE + 1);
+        let mut rows = vec![0.0; 2 * table.width()];
+        table.gather(&[0, 1], &mut rows);
+        let scale = table.encoding().scale();
+        for (seed, row) in [1, 2].into_iter().zip(rows.chunks(table.width())) {
+            for (byte, feature) in pixels(seed).into_iter().zip(row) {
+                assert!((f32::from(byte) / 255.0 - feature / scale).abs() < 1e-6);
+            }
+        }
+        let largest = f64::from(scale).powi(2) * table.width() as f64;
+        assert!(largest <= 1.0 && largest > 0.99, "{largest}");
+        insta::assert_snapshot!(refusal(&placed, &of_pixels(7)), @"column `image`: height = 7: expected 8 to 128");
     }
 
     #[test]

@@ -289,7 +289,7 @@ struct InitArgs {
     /// Share of the records for the test; 0.2 unless given.
     #[arg(long)]
     test_fraction: Option<f64>,
-    /// The model: `additive` or `mlp`; `auto` unless given.
+    /// The model: `additive`, `mlp` or, on pixels, `network`; `auto` unless given.
     #[arg(long)]
     model: Option<String>,
     /// How it is trained: a name from `fairdp methods`; `auto` unless given.

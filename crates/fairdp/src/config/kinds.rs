@@ -228,6 +228,7 @@ impl ColumnEntry {
             channels: self.channels.unwrap_or(1),
             resize: self.resize.unwrap_or(false),
             missing: self.has_missing_feature()?,
+            pixels: false,
         })
     }
 }

@@ -337,8 +337,10 @@ pub struct ModelEntry {
     /// Which.
     #[serde(default)]
     pub kind: ModelKind,
-    /// Widths of a network's hidden layers; one of 32 unless given.
+    /// Widths of the hidden layers of `mlp`; one of 32 unless given.
     pub hidden: Option<Vec<usize>>,
+    /// Which network on pixels, with `kind = "network"`; `zhao-cnn` unless given.
+    pub network: Option<NetworkName>,
     /// How classes become decisions; `compromise` unless given, or what the method says of itself.
     pub decision: Option<Decision>,
     /// Whose loss is made small: `population`, or `equal-classes`, whose records count less the more
@@ -363,6 +365,22 @@ pub enum ModelKind {
     /// A network on the encoded columns, tanh after every hidden layer: it can find what columns do
     /// together.
     Mlp,
+    /// A convolutional network on the pixels of an image, the only input.
+    Network,
+}
+
+/// Networks on pixels by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum NetworkName {
+    /// Zhao 2025: two convolutions of 64 filters with ReLU, each with a max pool, and two hidden layers of
+    /// 500; 805,578 weights for 28 × 28 pixels and ten classes.
+    #[default]
+    ZhaoCnn,
+    /// Esipova 2023: convolutions of 32 and 16 filters with tanh, and one linear layer; 97,114 weights
+    /// for 28 × 28 pixels and ten classes.
+    EsipovaCnn,
 }
 
 /// The rule by which probabilities become a class.

@@ -9,6 +9,7 @@ use dp_linear::{Goal, Objective};
 use dp_table::{
     Column, Csv, Encoding, GroupColumn, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight,
 };
+use dp_train::ImageShape;
 use fair_decisions::{CumulativeCounts, Mode};
 
 use super::entry_error::EntryError;
@@ -367,7 +368,19 @@ impl Config {
             has_groups: !self.group.is_empty(),
             is_number: self.label.is_number(),
             has_vectors: self.column.iter().any(|column| matches!(column.kind, ColumnKind::Vector | ColumnKind::Image)),
+            image: self.image(),
             records_per_unit: self.records_per_unit(),
+        }
+    }
+
+    /// The shape of the images of which a network has the pixels, if they are the only input.
+    fn image(&self) -> Option<ImageShape> {
+        let mut inputs = self.column.iter().filter(|column| column.kind != ColumnKind::Drop);
+        match (inputs.next()?.column(None).ok()?, inputs.next()) {
+            (Column::Image { height, width, channels, missing: false, .. }, None) => {
+                Some(ImageShape { height, width, channels })
+            }
+            _ => None,
         }
     }
 
@@ -402,8 +415,10 @@ impl Config {
     pub(crate) fn user_settings(&self) -> Vec<String> {
         let MethodChoice { name, sampling_rate, steps, learning_rate, settings } = &self.method;
         let mut given = Vec::new();
-        if self.model.kind == ModelKind::Mlp {
-            given.push("model mlp".to_owned());
+        match self.model.kind {
+            ModelKind::Mlp => given.push("model mlp".to_owned()),
+            ModelKind::Network => given.push(format!("network {}", self.model.network.unwrap_or_default().name())),
+            ModelKind::Auto | ModelKind::Additive => {}
         }
         if self.model.objective == Objective::EqualClasses {
             given.push("objective equal-classes".into());
@@ -570,7 +585,10 @@ impl Config {
     fn declared(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema, EntryError> {
         let column = |(index, entry): (usize, &ColumnEntry)| {
             let column = entry.column(self::released(entry, released).as_deref());
-            let column = column.map_err(|error| error.within(&format!("column.{index}")))?;
+            let mut column = column.map_err(|error| error.within(&format!("column.{index}")))?;
+            if let Column::Image { pixels, .. } = &mut column {
+                *pixels = self.model.kind == ModelKind::Network;
+            }
             Ok((entry.name.clone(), column))
         };
         Ok(Schema {

@@ -25,7 +25,7 @@ pub(super) fn open(name: DeviceName, plan: &FitPlan) -> Result<Device> {
     let is_used = plan.candidates.iter().any(|candidate| matches!(candidate.recipe.method, Method::Sgd(_)));
     if name != DeviceName::Cpu && !is_used {
         let expected = "cpu for the additive model with method \"auto\", whose sums are exact there; networks \
-                        (model.kind = \"mlp\") and methods by name are trained on a GPU";
+                        (model.kind = \"mlp\" and \"network\") and methods by name are trained on a GPU";
         return Err(invalid(expected.into()));
     }
     name.open().map_err(|error| match error {

@@ -55,6 +55,7 @@ fn in_words(kind: &BlockKind) -> Option<String> {
             format!("vector, {bound}{}", missing(*has_missing))
         }
         BlockKind::Image { filters, missing: has_missing, .. } => {
+            let filters = filters.as_deref().unwrap_or("its pixels");
             format!("image, {filters}{}", missing(*has_missing))
         }
         BlockKind::Constant => return None,

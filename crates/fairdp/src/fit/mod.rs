@@ -241,7 +241,9 @@ impl FitPlan {
         let (purpose, label) = if config.label.is_number() { (LABEL_MOMENTS, MOMENTS) } else { (CLASS_COUNTS, COUNTS) };
         releases.push(Planned::gaussian(budget, Subset::Training, purpose, label, 1)?);
         let mut share = 1.0 - label - thresholds - bounds;
-        if !recipes.iter().all(is_conditioned) {
+        // Pixels need no scales.
+        let is_unscaled = |recipe: &Recipe| is_conditioned(recipe) || recipe.architecture.network().is_some();
+        if !recipes.iter().all(is_unscaled) {
             releases.push(Planned::gaussian(budget, Subset::Training, SQUARES_OF_FEATURES, SQUARES, 1)?);
             share -= SQUARES;
         }

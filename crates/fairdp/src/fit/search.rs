@@ -98,7 +98,7 @@ impl TrialBits {
         let values = |bits: Vec<u32>| bits.into_iter().map(f32::from_bits).collect();
         let layers =
             self.layers.into_iter().map(|[weights, biases]| Layer { weights: values(weights), biases: values(biases) });
-        let made = Trained { layers: layers.collect(), priors: priors.to_vec() };
+        let made = Trained { layers: layers.collect(), priors: priors.to_vec(), network: None };
         Trial { number: self.number, score: f64::from_bits(self.score), made }
     }
 }

@@ -79,6 +79,10 @@ impl Start {
         let own: &[usize] = match &recipe.architecture {
             Architecture::Additive => &[],
             Architecture::Mlp { hidden } => hidden,
+            Architecture::Network { .. } => {
+                let expected = format!("auto, additive or mlp with {FROM}: a network on pixels begins anew");
+                return Err(FairdpError::invalid("model.kind", "network", expected));
+            }
         };
         if self.hidden() != own {
             return Err(differs("hidden layers", &in_json(&own), &in_json(&self.hidden())));

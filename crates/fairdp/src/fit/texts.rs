@@ -8,6 +8,7 @@ use super::trial_score::ScoreGoal;
 use crate::coins::IN_WORDS;
 use crate::config::{Config, UnitRows, WeightEntry};
 use crate::fairness::FairnessReport;
+use crate::network;
 use crate::statement::Unit;
 
 /// The unit of privacy.
@@ -162,10 +163,13 @@ pub(super) fn sampling(plan: &FitPlan) -> String {
 pub(super) fn fixed(config: &Config, encoding: &Encoding) -> Vec<String> {
     let images = encoding.blocks().iter().filter_map(|block| {
         let BlockKind::Image { length, filters, .. } = &block.kind else { return None };
-        Some(format!(
-            "column `{}`: {length} features of an image by {filters}, whose filters are constants",
-            block.column
-        ))
+        let column = &block.column;
+        Some(match filters {
+            Some(filters) => {
+                format!("column `{column}`: {length} features of an image by {filters}, whose filters are constants")
+            }
+            None => network::fixed(config.model.network.unwrap_or_default(), column, *length),
+        })
     });
     let encoder = config.card.as_ref().and_then(|card| {
         let digest = card.encoder_sha256.as_ref().map(|digest| format!(", sha256 {}", digest.to_lowercase()));

@@ -23,13 +23,13 @@ use super::{
     Start,
 };
 use crate::blocks::{column_blocks, purposes};
-use crate::config::{Config, Decision};
+use crate::config::{Config, Decision, NetworkName};
 use crate::curves::{CurveNoise, Curves, cells};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::{FittedModel, Layer, Pipeline};
 use crate::recipe::{Method, Recipe};
-use crate::sgd::{self, SgdRun};
+use crate::sgd::{self, Inputs, SgdRun};
 use crate::subsets::{GroupedRows, feature_facts};
 
 /// A weight of a rare value is taken for noise within this many standard deviations of it.
@@ -64,6 +64,8 @@ pub(super) struct Trained {
     pub(super) layers: Vec<Layer>,
     /// Shares of the classes, from noisy counts.
     pub(super) priors: Vec<f64>,
+    /// The network on pixels whose layers they are, if they are.
+    pub(super) network: Option<NetworkName>,
 }
 
 impl Trained {
@@ -73,7 +75,7 @@ impl Trained {
             Some(range) => self.layers.into_iter().map(|layer| layer.in_range(range)).collect(),
             None => self.layers,
         };
-        FittedModel::new(Pipeline::new(schema, self.priors, decision), layers)
+        FittedModel::new(Pipeline { network: self.network, ..Pipeline::new(schema, self.priors, decision) }, layers)
     }
 }
 
@@ -319,6 +321,7 @@ impl Training<'_> {
                 let whitened = prepared.whitened()?;
                 (0..width).map(|column| whitened.mean_of(column).unwrap_or_default() / scale).collect()
             }
+            Method::Sgd(_) if candidate.recipe.architecture.network().is_some() => Vec::new(),
             Method::FullDescent(_) | Method::Sgd(_) => of_squares(prepared.scaled()?),
         };
         let noise = self.weight_noise(candidate, &settings, prepared)?;
@@ -390,12 +393,15 @@ impl Training<'_> {
                     ranks: self.ranks.clone(),
                     start: self.start.as_ref().filter(|_| is_private).map(|start| start.layers()),
                 };
-                sgd::train(rows, prepared.scaled()?, self.facts, &run, key, &mut |done| {
-                    journal.step(done, named.steps)
-                })?
+                let inputs = match run.architecture.network() {
+                    Some(_) => Inputs::Pixels(&prepared.priors),
+                    None => Inputs::Scaled(prepared.scaled()?),
+                };
+                sgd::train(rows, inputs, self.facts, &run, key, &mut |done| journal.step(done, named.steps))?
             }
         };
         let layers = self.without_rare(layers, candidate, settings, prepared)?;
-        Ok(Trained { layers, priors: prepared.priors.clone() })
+        let network = candidate.recipe.architecture.network();
+        Ok(Trained { layers, priors: prepared.priors.clone(), network })
     }
 }

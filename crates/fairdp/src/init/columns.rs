@@ -158,7 +158,7 @@ fn kind(text: &mut String, column: &Column, fineness: BinsOf) {
                 text.push_str("missing = true\n");
             }
         }
-        Column::Image { height, width, channels, resize, missing } => {
+        Column::Image { height, width, channels, resize, missing, .. } => {
             let _ = writeln!(text, "kind = \"image\"\nheight = {height}\nwidth = {width}\nchannels = {channels}");
             let _ = writeln!(text, "resize = {resize}  # true: images of another size are brought to this one");
             if *missing {

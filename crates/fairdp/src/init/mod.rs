@@ -14,7 +14,7 @@ use dp_table::{
     ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableRow, TextEncoding,
     delimiter_question,
 };
-
+use dp_train::ImageShape;
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
 
@@ -125,17 +125,18 @@ impl InitOptions {
         }
         let kind = self.model.as_deref().map_or(Ok(ModelKind::Auto), |kind| {
             ModelKind::deserialize(StrDeserializer::<serde::de::value::Error>::new(kind))
-                .map_err(|_| FairdpError::invalid("--model", kind, "auto, additive or mlp"))
+                .map_err(|_| FairdpError::invalid("--model", kind, "auto, additive, mlp or network"))
         })?;
         let method = MethodChoice { name: self.method.clone(), ..MethodChoice::default() };
         let model = ModelEntry { kind, ..ModelEntry::default() };
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");
-        // Columns are not read yet, and no name is refused for a vector.
+        // Columns are not read yet, and no name is refused for a vector or for an image.
         let facts = TableFacts {
             has_groups: !self.groups.is_empty(),
             is_number: false,
             has_vectors: false,
+            image: Some(ImageShape { height: 28, width: 28, channels: 1 }),
             records_per_unit: records,
         };
         Recipe::new(&model, &method, facts).map(drop).map_err(|error| {
@@ -234,7 +235,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     let model = quoted(options.model.as_deref().unwrap_or("auto"));
     let _ = writeln!(
         text,
-        "\n[model]\nkind = {model}  # \"additive\": one curve per number, one value per category; \"mlp\""
+        "\n[model]\nkind = {model}  # \"additive\": one curve per number, one value per category; \"mlp\"; \"network\": on pixels"
     );
     if range.is_none() {
         text.push_str(decision(options.method.as_deref()));

@@ -220,6 +220,7 @@ fn elementwise(operator: &str, inputs: &[&Tensor]) -> Option<Tensor> {
         "Neg" => map(&|x| -x),
         "Log" => map(&f32::ln),
         "Tanh" => map(&f32::tanh),
+        "Relu" => map(&|x| x.max(0.0)),
         "Sigmoid" => map(&|x| 1.0 / (1.0 + (-x).exp())),
         "Clip" => {
             let (low, high) = (floats(inputs[1])[0], floats(inputs[2])[0]);
@@ -324,10 +325,45 @@ fn across_elements(operator: &str, inputs: &[&Tensor], attributes: &HashMap<Stri
             let shape = match whole(inputs[1]) {
                 [-1] => vec![n],
                 [-1, 1] => vec![n, 1],
+                &[-1, ref others @ ..] => {
+                    let others: Vec<usize> = others.iter().map(|&size| size as usize).collect();
+                    [&[n / others.iter().product::<usize>()], &others[..]].concat()
+                }
                 other => panic!("{other:?} as a shape"),
             };
             Tensor { shape, data: first.data.clone() }
         }
+        "Flatten" => {
+            let rows = first.shape[0];
+            Tensor { shape: vec![rows, first.shape[1..].iter().product()], data: first.data.clone() }
+        }
+        "Transpose" => {
+            let order: Vec<usize> = integers(&attributes["perm"], 8).into_iter().map(|axis| axis as usize).collect();
+            let shape: Vec<usize> = order.iter().map(|&axis| first.shape[axis]).collect();
+            let stride = |axis: usize| first.shape[axis + 1..].iter().product::<usize>();
+            let place = |mut index: usize| {
+                let coordinates = shape.iter().zip(&order).rev().map(|(size, &axis)| {
+                    let coordinate = index % size;
+                    index /= size;
+                    coordinate * stride(axis)
+                });
+                coordinates.sum()
+            };
+            let places: Vec<usize> = (0..shape.iter().product()).map(place).collect();
+            Tensor { data: selected(&first.data, &places), shape }
+        }
+        "Conv" => {
+            let (weights, biases) = (inputs[1], floats(inputs[2]));
+            let per_filter: usize = weights.shape[1..].iter().product();
+            over_windows(first, weights.shape[0], attributes, |filter, window| {
+                let weights = &floats(weights)[filter * per_filter..(filter + 1) * per_filter];
+                let sum: f32 = window.iter().flatten().zip(weights).map(|(pixel, weight)| pixel * weight).sum();
+                sum + biases[filter]
+            })
+        }
+        "MaxPool" => over_windows(first, first.shape[1], attributes, |channel, window| {
+            window[channel].iter().copied().fold(f32::NEG_INFINITY, f32::max)
+        }),
         "Gather" => {
             let row: usize = first.shape[1..].iter().product();
             let places = whole(inputs[1]).iter().flat_map(|&at| (0..row).map(move |i| at as usize * row + i));
@@ -336,4 +372,40 @@ fn across_elements(operator: &str, inputs: &[&Tensor], attributes: &HashMap<Stri
         }
         other => panic!("{other} has no evaluation"),
     }
+}
+
+/// An image of so many channels, each a function of its number and of the window of every channel before: without
+/// padding or groups.
+fn over_windows(
+    image: &Tensor,
+    n_channels: usize,
+    attributes: &HashMap<String, Vec<Field<'_>>>,
+    of: impl Fn(usize, &[Vec<f32>]) -> f32,
+) -> Tensor {
+    let whole = |name: &str| integers(&attributes[name], 8);
+    assert!(whole("pads").iter().all(|&pad| pad == 0));
+    assert!(attributes.get("group").is_none_or(|group| integers(group, 3) == [1]));
+    let (kernel, stride) = (whole("kernel_shape")[0] as usize, whole("strides")[0] as usize);
+    let [rows, channels, height, width] = image.shape[..] else { panic!("{:?} is no image", image.shape) };
+    let [down, across] = [height, width].map(|side| (side - kernel) / stride + 1);
+    let pixels = floats(image);
+    let mut values = Vec::new();
+    for row in 0..rows {
+        let windows: Vec<Vec<Vec<f32>>> = (0..down * across)
+            .map(|place| {
+                let (top, left) = (place / across * stride, place % across * stride);
+                let line = |channel: usize, y: usize| {
+                    let start = ((row * channels + channel) * height + top + y) * width + left;
+                    &pixels[start..start + kernel]
+                };
+                (0..channels).map(|channel| (0..kernel).flat_map(|y| line(channel, y)).copied().collect()).collect()
+            })
+            .collect();
+        values.extend(
+            (0..n_channels)
+                .flat_map(|channel| windows.iter().map(move |window| (channel, window)))
+                .map(|(channel, window)| of(channel, window)),
+        );
+    }
+    Tensor { shape: vec![rows, n_channels, down, across], data: Data::Floats(values) }
 }

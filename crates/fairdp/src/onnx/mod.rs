@@ -3,7 +3,8 @@
 //!
 //! Every input column is a separate input `[rows, 1]`: numbers in single precision, NaN where
 //! they are missing, categories as texts without blanks around them. A vector is one input `[rows,
-//! length]`, and so are the features of an image, which its filters have made before. Outputs are `probabilities`,
+//! length]`, and so are the features of an image, which its filters have made before; of a network on pixels
+//! the pixels themselves, from 0 to 1, row by row with the channels of a pixel side by side. Outputs are `probabilities`,
 //! `[rows, classes]`, and, unless decisions depend on the group or on a coin, `prediction`, the name of the
 //! class. A model that predicts a number has the output `prediction`, `[rows, 1]`, alone; where something is
 //! taken off it by group, the output is `before_groups`, from which it is not. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
@@ -14,6 +15,7 @@
 mod evaluate;
 mod features;
 mod graph;
+mod network;
 mod numbers;
 mod proto;
 #[cfg(test)]
@@ -21,14 +23,24 @@ mod tests;
 mod vector;
 
 use self::graph::{Attribute, Element, Graph};
+use crate::error::Result;
 use crate::model::FittedModel;
 
 /// The file's bytes: a function of the model alone.
-pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
+pub(crate) fn onnx(model: &FittedModel) -> Result<Vec<u8>> {
+    let mut graph = Graph::default();
+    let (values, refused) = match model.network() {
+        Some(network) => network::outputs(&mut graph, model, network)?,
+        None => outputs(&mut graph, model),
+    };
+    Ok(answers(graph, model, values, &refused))
+}
+
+/// The outputs of the layers, `[rows, outputs]`, and whether a row is refused.
+fn outputs(graph: &mut Graph, model: &FittedModel) -> (String, String) {
     let encoding = model.encoding();
     let width = encoding.width();
-    let mut graph = Graph::default();
-    let (mut values, refused) = features::features(&mut graph, encoding);
+    let (mut values, refused) = features::features(graph, encoding);
     for (place, layer) in model.layers().iter().enumerate() {
         let n_outputs = layer.biases.len();
         let (mut weights, mut biases) = (layer.weights.clone(), layer.biases.clone());
@@ -46,6 +58,11 @@ pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
         let transposed = [Attribute::Integer("transB", 1)];
         values = graph.apply("Gemm", "logits", &[&values, &weights, &biases], &transposed);
     }
+    (values, refused)
+}
+
+/// The file of a graph whose outputs become answers.
+fn answers(mut graph: Graph, model: &FittedModel, values: String, refused: &str) -> Vec<u8> {
     if let Some(number) = model.number() {
         // The sum, set to the range; NaN for a row that is refused.
         let [low, high] =
@@ -55,7 +72,7 @@ pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
         // What is taken off by group is left to whoever knows the group.
         let name = if model.needs_groups() { "before_groups" } else { "prediction" };
         let output = graph.output(name, Element::Float, Some(1));
-        graph.apply_to("Where", &output, &[&refused, &nan, &clipped], &[]);
+        graph.apply_to("Where", &output, &[refused, &nan, &clipped], &[]);
         return graph
             .into_model("fairdp", "Raw columns to a number; numbers as float, NaN if missing, categories as text.");
     }
@@ -72,10 +89,10 @@ pub(crate) fn onnx(model: &FittedModel) -> Vec<u8> {
         graph.apply("Softmax", "of all rows", &[&logits], &axis)
     };
     let nan = graph.floats("no probability", &[1, 1], &[f32::NAN]);
-    graph.apply_to("Where", &output, &[&refused, &nan, &probabilities], &[]);
+    graph.apply_to("Where", &output, &[refused, &nan, &probabilities], &[]);
     // A graph has no hash of its inputs that could toss a coin.
     if let ([offsets], None) = (&model.pipeline().offsets[..], &model.pipeline().coins) {
-        decide(&mut graph, &probabilities, &refused, offsets, model.classes());
+        decide(&mut graph, &probabilities, refused, offsets, model.classes());
     }
     graph.into_model("fairdp", "Raw columns to probabilities; numbers as float, NaN if missing, categories as text.")
 }

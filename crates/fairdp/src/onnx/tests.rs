@@ -160,7 +160,7 @@ fn asked(model: &FittedModel, rng: &mut ChaCha8Rng) -> Asked {
     let inputs = columns.iter().zip(&texts);
     let inputs: HashMap<String, Tensor> =
         inputs.map(|((name, column), texts)| (name.clone(), tensor(model, column, texts))).collect();
-    let outputs = evaluate(&onnx(model), inputs);
+    let outputs = evaluate(&onnx(model).unwrap(), inputs);
     Asked { texts, folder, outputs }
 }
 
@@ -258,5 +258,64 @@ fn both_ways_predict_the_same_number() {
                 Err(error) => assert!(found.is_nan(), "{:?}: {found}, but {error}", asked.line(row)),
             }
         }
+    }
+}
+
+/// Both networks of the papers on grey and coloured pixels: probabilities of the graph are those of the model to a
+/// millionth, files of a model give it again, and a pixel that is no number has no answer.
+#[cfg(feature = "images")]
+#[test]
+fn networks_answer_the_same_of_the_same_pixels() {
+    use dp_train::{DType, Device, ImageShape, Model};
+
+    use crate::config::NetworkName;
+    use crate::network::layers_of;
+
+    let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(3);
+    for (name, side, channels, n_classes) in
+        [(NetworkName::ZhaoCnn, 17, 1, 3), (NetworkName::EsipovaCnn, 8, 3, 2), (NetworkName::ZhaoCnn, 13, 3, 2)]
+    {
+        let image = ImageShape { height: side, width: side + 1, channels };
+        let (height, width) = (image.height, image.width);
+        let column = Column::Image { height, width, channels, resize: false, missing: false, pixels: true };
+        let schema = Schema {
+            columns: vec![("scan".into(), column)],
+            label: Label::of_classes("y", (0..n_classes).map(|class| class.to_string()).collect()),
+            groups: Vec::new(),
+            group_as_input: false,
+            unit: None,
+            weight: None,
+            bad_rows: BadRows::Drop,
+            missing: vec![String::new()],
+        };
+        let n_outputs = if n_classes == 2 { 1 } else { n_classes };
+        let drawn = Model::new(&name.config(image), image.len(), n_outputs, DType::F32, &Device::Cpu).unwrap();
+        drawn.initialise(&mut rng).unwrap();
+        let layers = layers_of(drawn.parameters()).unwrap();
+        let priors = vec![1.0 / n_classes as f64; n_classes];
+        let pipeline = Pipeline { network: Some(name), ..Pipeline::new(schema, priors, Decision::Accuracy) };
+        let model = FittedModel::new(pipeline, layers).unwrap();
+        let bytes = serde_json::to_vec(model.pipeline()).unwrap();
+        let model = FittedModel::from_bytes(&bytes, &model.safetensors().unwrap()).unwrap();
+
+        let n_rows = 12;
+        let mut pixels: Vec<f32> = (0..n_rows * image.len()).map(|_| rng.random_range(0.0..1.0)).collect();
+        let scale = model.encoding().scale();
+        let mut expected = vec![vec![0.0; n_classes]; n_rows];
+        for (row, out) in pixels.chunks(image.len()).zip(&mut expected) {
+            let constant = [scale];
+            let features = row.iter().map(|pixel| pixel * scale).chain(constant);
+            model.probabilities(features.enumerate(), out);
+        }
+        pixels[3] = f32::NAN;
+        let input = Tensor { shape: vec![n_rows, image.len()], data: Data::Floats(pixels) };
+        let outputs = evaluate(&onnx(&model).unwrap(), HashMap::from([("scan".to_owned(), input)]));
+        let Data::Floats(found) = &outputs["probabilities"].data else { panic!("another type") };
+        assert!(found[..n_classes].iter().all(|value| value.is_nan()));
+        for (found, expected) in found.chunks(n_classes).zip(&expected).skip(1) {
+            let difference = found.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
+            assert!(difference < 1e-6, "{name:?}: {found:?} {expected:?}");
+        }
+        assert!(expected[1] != expected[2], "{name:?}");
     }
 }

@@ -5,6 +5,21 @@ use dp_table::{FeatureBlock, VectorBound};
 use super::features::any;
 use super::graph::{Attribute, Graph};
 
+/// Whether a row of numbers has a NaN, and whether it has an infinite one: `[rows, 1]` each. `axis` is a constant
+/// 1.
+pub(super) fn missing_and_infinite(graph: &mut Graph, column: &str, axis: &str) -> [String; 2] {
+    let name = |what: &str| format!("{column}: {what}");
+    let mut holds = |operator: &str, what: &str| {
+        let each = graph.apply(operator, &name(what), &[column], &[]);
+        let [one, zero] = [1.0, 0.0].map(|number| graph.floats(&name("number"), &[1, 1], &[number]));
+        let counted = graph.apply("Where", &name("counted"), &[&each, &one, &zero], &[]);
+        let keep = [Attribute::Integer("keepdims", 1)];
+        let square = graph.apply("ReduceSumSquare", &name("count"), &[&counted, axis], &keep);
+        graph.apply("Greater", &name("holds"), &[&square, &zero], &[])
+    };
+    [holds("IsNaN", "is absent"), holds("IsInf", "is infinite")]
+}
+
 /// Returns the features, and whether the vector is refused: one with an infinite number, and a
 /// missing one, which has a NaN, where nothing is declared for that.
 pub(super) fn features(
@@ -47,14 +62,7 @@ pub(super) fn features(
             graph.apply("Add", &name("shifted"), &[&scaled, &shift], &[])
         }
     };
-    let mut holds = |operator: &str, what: &str| {
-        let each = graph.apply(operator, &name(what), &[column], &[]);
-        let [one, zero] = [1.0, 0.0].map(|number| graph.floats(&name("number"), &[1, 1], &[number]));
-        let counted = graph.apply("Where", &name("counted"), &[&each, &one, &zero], &[]);
-        let square = graph.apply("ReduceSumSquare", &name("count"), &[&counted, &axis], &keep);
-        graph.apply("Greater", &name("holds"), &[&square, &zero], &[])
-    };
-    let [is_missing, is_infinite] = [holds("IsNaN", "is absent"), holds("IsInf", "is infinite")];
+    let [is_missing, is_infinite] = missing_and_infinite(graph, column, &axis);
     if !missing {
         return (present, any(graph, &name("is refused"), vec![is_infinite, is_missing]));
     }

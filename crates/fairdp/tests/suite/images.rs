@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::program::{done, json};
+use crate::program::{done, json, refused};
 
 const SIDE: usize = 12;
 const ROWS: usize = 1_200;
@@ -80,6 +80,72 @@ fn folders_and_idx_files_give_one_release() {
         .enumerate()
         .filter(|(row, line)| line.split(',').nth(1) == Some(&class_of(*row).to_string()));
     assert!(right.count() > ROWS * 9 / 10, "{answers}");
+}
+
+/// Esipova's network on pixels, from folders and from IDX files.
+#[test]
+fn a_network_sees_pixels() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    write(here);
+    let network = ["--epsilon", "8", "--model", "network"];
+    let by_folder = done(here, &[&["init", "images", "--label", "folder"][..], &network].concat());
+    let images = ["--vectors", "image=images-idx3-ubyte"];
+    let by_idx = done(here, &[&["init", "labels-idx1-ubyte", "--label", "label"][..], &images, &network].concat());
+    let declared = |config: &str| {
+        let config = config.replace("from = \"data\"", "public = true");
+        let config = config.replace("kind = \"network\"", "kind = \"network\"\nnetwork = \"esipova-cnn\"");
+        config.replace("name = \"auto\"", "name = \"auto\"\nsampling_rate = 0.1\nsteps = 60\nlearning_rate = 3")
+    };
+    for (name, config) in [("folder", by_folder), ("idx", by_idx)] {
+        fs::write(here.join(format!("{name}.toml")), declared(&config)).unwrap();
+    }
+    let plan = done(here, &["fit", "idx.toml", "--plan"]);
+    assert!(plan.contains("its pixels") && !plan.contains("mean squares"), "{plan}");
+    for name in ["folder", "idx"] {
+        done(here, &["fit", &format!("{name}.toml"), "--out", name, "--seed", "1", "-q"]);
+        done(here, &["verify", name]);
+    }
+    for file in ["model.safetensors", "model.onnx", "fairness.json"] {
+        let [one, other] = ["folder", "idx"].map(|run| fs::read(here.join(run).join("release").join(file)).unwrap());
+        // The label has another name.
+        assert!(one == other || file == "fairness.json" && one.len() == other.len(), "{file}");
+    }
+    let statement = json(here.join("idx/release/statement.json")).to_string();
+    for said in ["144 pixels from 0 to 1; the layers of esipova-cnn", "the network esipova-cnn on pixels, 12 × 12 × 1"]
+    {
+        assert!(statement.contains(said), "{statement}");
+    }
+    let pipeline = json(here.join("idx/release/pipeline.json"));
+    assert_eq!((pipeline["kind"].as_str(), pipeline["network"].as_str()), (Some("network"), Some("esipova-cnn")));
+    let answers = done(here, &["predict", "folder", "images", "--out", "-"]);
+    let right = answers
+        .lines()
+        .skip(1)
+        .enumerate()
+        .filter(|(row, line)| line.split(',').nth(1) == Some(&class_of(*row).to_string()));
+    assert!(right.count() > ROWS * 9 / 10, "{answers}");
+
+    // What is not supported is refused by name.
+    let text = fs::read_to_string(here.join("idx.toml")).unwrap();
+    let refusal = |from: &str, to: &str| {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        fs::write(here.join("changed.toml"), changed).unwrap();
+        refused(here, &["fit", "changed.toml", "--plan"]).1
+    };
+    let another = "[[column]]\nname = \"x\"\nkind = \"number\"\nlow = 0\nhigh = 1\n\n[[column]]";
+    for (from, to, said) in [
+        ("[[column]]", another, "pixels beside other columns are not supported"),
+        ("resize = false", "resize = false\nmissing = true", "without missing = true"),
+        ("esipova-cnn", "zhao-cnn", "images of 12 × 12 pixels are too small for its layers"),
+        ("kind = \"network\"", "kind = \"mlp\"", "model.network: expected with kind = \"network\" alone"),
+        ("network = \"esipova-cnn\"", "hidden = [3]", "model.hidden: expected with kind = \"mlp\" alone"),
+        ("name = \"auto\"", "name = \"conditioned\"", "expected with the additive model"),
+    ] {
+        let message = refusal(from, to);
+        assert!(message.contains(said), "{to}: {message}");
+    }
 }
 
 /// Numbers, categories, a vector, an image and a group: one fit, whose plan lists each block's share.

@@ -27,6 +27,11 @@ pub(super) fn extreme(encoding: &Encoding, number: usize, push: &mut dyn FnMut(u
                     push(first, scale);
                 }
             }
+            // Black and white, each in a pattern of its own.
+            BlockKind::Image { length, filters: None, .. } => {
+                let is_white = |pixel: &usize| (pixel * (2 * number + 3) / 7 + number).is_multiple_of(2);
+                (0..*length).filter(is_white).for_each(|pixel| push(first + pixel, scale));
+            }
             BlockKind::Category { .. } | BlockKind::Vector { .. } | BlockKind::Image { .. } => {
                 push(first + turn % block.features.len(), scale);
             }
