@@ -499,6 +499,8 @@ class clipping:
         def thresholds(self) -> list[float]: ...
         @property
         def n_non_finite(self) -> int: ...
+        @property
+        def n_capped(self) -> int: ...
         def __iter__(self) -> Iterator[Any]: ...
 
     class MethodEntry:
@@ -583,6 +585,14 @@ class clipping:
         fairlens_weights: Sequence[float] | None = None,
         seed: int | None = None,
     ) -> clipping.Method: ...
+    @staticmethod
+    def capped(
+        scales: NDArray[np.float64],
+        norms: NDArray[np.float64],
+        groups: NDArray[np.int64],
+        bound: float,
+        n_groups: int,
+    ) -> clipping.Clipped: ...
     @staticmethod
     def method_of_config(
         config: str, *, noise_multiplier: float, expected_batch_size: float, groups: int = 1, seed: int | None = None

@@ -34,6 +34,7 @@ import numpy as np
 
 from fairdp._fairdp import ClipError
 from fairdp._fairdp import clipping as _rust
+from fairdp._own import OwnMethod, Scales
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,6 +56,7 @@ __all__ = [
     "method",
     "method_of_config",
     "methods",
+    "own_method",
 ]
 
 
@@ -77,11 +79,11 @@ def _groups(groups: Any) -> NDArray[np.int64] | None:
 
 
 class Method:
-    """A clipping method with its state; threads may share it. Made by `method` and
-    `method_of_config`.
+    """A clipping method with its state; threads may share it. Made by `method`, `method_of_config` and
+    `own_method`.
     """
 
-    def __init__(self, inner: _rust.Method) -> None:
+    def __init__(self, inner: _rust.Method | OwnMethod) -> None:
         self._inner = inner
 
     def clip(self, norms: Any, groups: Any = None) -> Clipped:
@@ -327,3 +329,33 @@ def method_of_config(
             seed=seed,
         )
     )
+
+
+def own_method(
+    scales: Scales,
+    *,
+    bound: float,
+    noise_multiplier: float,
+    expected_batch_size: float,
+    groups: int = 1,
+) -> Method:
+    """A method of one's own: `scales(norms, groups)` gives a scale for each record.
+
+    `bound` is declared before a norm is seen, and every scale is lowered until `scale · norm` is at
+    most the bound: a wrong function can spoil a model, but not exceed its bound, and `n_capped` of
+    an answer counts the records. The function is called with one record at a time, in arrays of
+    length 1, so that it cannot mix records. It must not remember them either: nobody can check
+    that, and epsilon is conditional on it.
+
+    >>> def squared(norms, groups):
+    ...     return np.minimum(1.0, (1.0 / norms) ** 2)
+    >>> own = own_method(squared, bound=1.0, noise_multiplier=1.0, expected_batch_size=4)
+    >>> own.clip([0.5, 2.0, float("nan")]).scales.tolist()
+    [1.0, 0.25, 0.0]
+    >>> def wrong(norms, groups):
+    ...     return np.full(len(norms), 3.0)
+    >>> clipped = own_method(wrong, bound=1.0, noise_multiplier=1.0, expected_batch_size=4).clip([0.25, 4.0])
+    >>> bool(clipped.scales[1] * 4.0 <= 1.0), clipped.n_capped
+    (True, 1)
+    """
+    return Method(OwnMethod(scales, bound, noise_multiplier, expected_batch_size, groups))

@@ -47,6 +47,8 @@ pub(crate) struct Clipped {
     thresholds: Vec<f64>,
     /// Records whose norm was not finite. Not private.
     n_non_finite: usize,
+    /// Records whose scale broke the bound and was lowered. Not private.
+    n_capped: usize,
 }
 
 impl Clipped {
@@ -58,6 +60,7 @@ impl Clipped {
             group_bounds: clipped.group_bounds,
             thresholds: clipped.thresholds,
             n_non_finite: clipped.n_non_finite,
+            n_capped: clipped.n_capped,
         }
     }
 }

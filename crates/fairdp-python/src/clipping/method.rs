@@ -146,6 +146,22 @@ pub(crate) fn method_of_config(
     Method::build("custom".to_owned(), config, context, seed)
 }
 
+/// Scales of one's own, each lowered until the bound holds for its record.
+#[pyfunction]
+pub(crate) fn capped(
+    py: Python<'_>,
+    scales: &Bound<'_, PyArray1<f64>>,
+    norms: &Bound<'_, PyArray1<f64>>,
+    groups: &Bound<'_, PyArray1<i64>>,
+    bound: f64,
+    n_groups: usize,
+) -> PyResult<Clipped> {
+    let (scales, norms) = (arrays::values(scales)?, arrays::values(norms)?);
+    let groups = arrays::groups(Some(groups), norms.len())?;
+    let clipped = dp_clipping::Clipped::new(&ClipBatch::new(&norms, &groups), scales, vec![bound; n_groups]);
+    Ok(Clipped::of(py, clipped.map_err(errors::clip_error)?))
+}
+
 #[pymethods]
 impl Method {
     /// Scales for one batch; thresholds move on to the next step.

@@ -16,7 +16,7 @@ pub(crate) mod clipping {
     #[pymodule_export]
     use super::entry::{MethodEntry, methods};
     #[pymodule_export]
-    use super::method::{Method, method, method_of_config};
+    use super::method::{Method, capped, method, method_of_config};
     #[pymodule_export]
     use super::noise::NoiseSource;
 }

@@ -20,6 +20,13 @@ MODULE = (
 BATCHES = "every batch is one that the loader drew"
 # Without a criterion, or with one that PyTorch does not have.
 LOSS = "each term of the loss depends on one record alone, and their divisor on none"
+# With a function of the user's own for a method.
+OWN = (
+    "the clipping function {!r}, which is the user's own, gives scales by what it is given, without a memory (its bound is "
+    "held by a cap on every scale)"
+)
+# With several processes.
+PROCESSES = "the processes run the same program on the same data set, and trust each other"
 # The condition on an optimizer that Opacus made.
 OPACUS = "Opacus's own optimizer, sampler and noise do what its documentation says"
 

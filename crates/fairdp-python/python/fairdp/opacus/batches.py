@@ -12,11 +12,12 @@ from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
 if TYPE_CHECKING:
     from fairdp.opacus.optimizer import FairDPOptimizer
+    from fairdp.opacus.processes import Processes
 
 
 class PoissonBatches(UniformWithReplacementSampler):  # type: ignore[misc,unused-ignore]
     """Every record is in a batch with probability `sample_rate`, rounded down to a multiple of
-    2⁻⁶⁴.
+    2⁻⁶⁴. Of several processes each draws among the records of its rank.
 
     The bits are the operating system's, which `torch.manual_seed` does not fix; with a `seed` they
     follow from it. Each pass is announced to the optimizer, which forgets what was abandoned.
@@ -24,13 +25,17 @@ class PoissonBatches(UniformWithReplacementSampler):  # type: ignore[misc,unused
 
     def __init__(
         self,
-        like: UniformWithReplacementSampler,
+        like: Any,
         optimizer: FairDPOptimizer,
         *,
         seed: int | None,
         draws_ahead: bool,
+        processes: Processes,
     ) -> None:
-        super().__init__(num_samples=like.num_samples, sample_rate=like.sample_rate, steps=like.steps)
+        # Opacus's sampler of several processes knows both numbers.
+        self._records = processes.records(getattr(like, "total_size", like.num_samples))
+        steps = like.steps if hasattr(like, "steps") else like.num_batches
+        super().__init__(num_samples=len(self._records), sample_rate=like.sample_rate, steps=steps)
         self.is_private = seed is None
         self._optimizer = optimizer
         self._bytes = os.urandom if seed is None else np.random.default_rng(seed).bytes
@@ -47,8 +52,8 @@ class PoissonBatches(UniformWithReplacementSampler):  # type: ignore[misc,unused
         bits = np.frombuffer(self._bytes(8 * self.num_samples), dtype=np.uint64)
         threshold = int(self.sample_rate * 2**64)
         if threshold >= 2**64:
-            return list(range(self.num_samples))
-        drawn: list[int] = np.flatnonzero(bits < np.uint64(threshold)).tolist()
+            return list(self._records.tolist())
+        drawn: list[int] = self._records[bits < np.uint64(threshold)].tolist()
         return drawn
 
 

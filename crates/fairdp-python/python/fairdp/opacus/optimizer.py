@@ -14,6 +14,7 @@ from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processe
 from fairdp import clipping
 from fairdp.opacus.batches import PoissonBatches
 from fairdp.opacus.ghost import GhostHooks
+from fairdp.opacus.processes import Processes
 from fairdp.opacus.watch import Watch
 
 
@@ -31,7 +32,9 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
     one. It is 0 where nothing is certified. Norms and sums are formed in float64, except in ghost
     mode: there the norms are Opacus's, and a layer's sum is formed, in the gradients' precision.
     Batches in parts (`BatchMemoryManager`) are for methods whose scales do not depend on the
-    batch's counts.
+    batch's counts, and for one process.
+
+    Of several processes each calls everything that the others call, as `torch.distributed` asks.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         expected_batch_size: int,
         loss_reduction: str = "mean",
         seed: int | None = None,
+        processes: Processes | None = None,
     ) -> None:
         if method.coupling == "fairlens":
             raise ValueError(
@@ -51,6 +55,7 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         if method.needs_losses:
             raise ValueError(f"method is {method.name}, whose weights follow the losses of records; an optimizer sees gradients only")
         self.method = method
+        self._processes = processes or Processes()
         self._noise = clipping.NoiseSource(seed)
         # Added by `make_private`.
         self._watch: Watch | None = None
@@ -129,6 +134,11 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         self._signal(do_skip)
 
     def _signal(self, do_skip: bool) -> None:
+        if self._processes.size > 1:
+            raise RuntimeError(
+                f"{self._processes.size} processes would have different numbers of parts; expected batches that are not in "
+                "parts, or one process"
+            )
         if self._step_skip_queue:
             _twice("a part of a batch was left without its step, and another was drawn")
         self._step_skip_queue.append(do_skip)
@@ -192,18 +202,33 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         parts = [*self._parts, (values, groups)]
         before = self.method.state()
         if is_last and not self._parts:
-            clipped = self.method.clip(values, groups)
-            scales = clipped.scales
+            scales, bound = self._clip(values, groups)
         else:
             scales = self._in_advance(values, groups)
             if is_last:
-                clipped = self.method.clip(*(np.concatenate(part) for part in zip(*parts)))
+                bound = self.method.clip(*(np.concatenate(part) for part in zip(*parts))).bound
         self._parts = parts
         if is_last:
             self._before_counts = before
-            self.max_grad_norm = clipped.bound
+            self.max_grad_norm = bound
         self._is_clipped = True
         return torch.from_numpy(scales).to(norms.device)
+
+    def _clip(self, norms: NDArray[np.float64], groups: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
+        """The method's step on the batch of all processes: the scales of this one's records, and the
+        bound.
+        """
+        parts = self._processes.gathered((norms, groups))
+
+        def step() -> tuple[NDArray[np.float64], float, str]:
+            clipped = self.method.clip(*(np.concatenate(part) for part in zip(*parts)))
+            return clipped.scales, clipped.bound, self.method.state()
+
+        scales, bound, state = self._processes.once(step)
+        if self._processes.rank > 0:
+            self.method.restore(state)
+        first = sum(len(part[0]) for part in parts[: self._processes.rank])
+        return scales[first : first + len(norms)], bound
 
     def _in_advance(self, norms: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
         scales = []
@@ -301,7 +326,7 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
             # error.
             values = self.method.recombine(values, self._joined("plain_grad"))
         elif self.method.noise_multiplier > 0:
-            self._noise.add_to(values, self.method.noise_multiplier * self.max_grad_norm)
+            values = self._processes.once(lambda: self._noisy(values))
         start = 0
         for p in self.params:
             part = torch.from_numpy(values[start : start + p.numel()])
@@ -310,7 +335,11 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
 
     def _joined(self, name: str) -> NDArray[np.float64]:
         parts = [getattr(p, name).double().cpu().numpy().reshape(-1) for p in self.params]
-        return np.concatenate(parts)
+        return self._processes.total(np.concatenate(parts), self.params[0].device)
+
+    def _noisy(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        self._noise.add_to(values, self.method.noise_multiplier * self.max_grad_norm)
+        return values
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's, with the method's thresholds."""

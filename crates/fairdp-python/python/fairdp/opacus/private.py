@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import warnings
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 import numpy as np
 import torch
@@ -12,11 +12,12 @@ from opacus import PrivacyEngine
 from opacus.grad_sample.gsm_base import AbstractGradSampleModule
 
 from fairdp import clipping
-from fairdp.opacus.accountant import BATCHES, LOSS, MODULE, Accountant
+from fairdp.opacus.accountant import BATCHES, LOSS, MODULE, OWN, PROCESSES, Accountant
 from fairdp.opacus.batches import PoissonBatches
 from fairdp.opacus.ghost import GhostHooks, GhostModule
 from fairdp.opacus.loss import RecordLoss, is_known
 from fairdp.opacus.optimizer import FairDPOptimizer, GhostOptimizer
+from fairdp.opacus.processes import Processes
 from fairdp.opacus.watch import Watch
 
 # Arguments of Opacus's `make_private`.
@@ -29,7 +30,7 @@ def make_private(
     module: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     data_loader: torch.utils.data.DataLoader[Any],
-    method: str,
+    method: str | Callable[[Any, Any], Any],
     noise_multiplier: float,
     groups: int = 1,
     settings: Mapping[str, Any] | None = None,
@@ -43,9 +44,17 @@ def make_private(
 
     `settings` are those of `clipping.method`, `groups` the number of groups, `noise_multiplier`
     that of the gradient; counts and their noise are in the engine's ledger too. Batches are Poisson
-    samples, drawn from the operating system's random bits, and there is one process. A `seed`, which
-    is for experiments, makes batches and noise repeatable and nothing private: a warning says so,
-    and `is_private` of the optimizer is False.
+    samples, drawn from the operating system's random bits. A `seed`, which is for experiments,
+    makes batches and noise repeatable and nothing private: a warning says so, and `is_private` of
+    the optimizer is False.
+
+    `method` may be a function of one's own, from norms and groups to scales, with
+    `settings={"bound": ...}`: see `clipping.own_method`. It is held to that bound, and epsilon is
+    conditional on its having no memory.
+
+    Several processes share a training if the module is in Opacus's
+    `DifferentiallyPrivateDistributedDataParallel` in each of them. All of them have the whole data
+    set, and a process draws among the records of its rank. Counts and noise are made once, by rank 0.
 
     With a `criterion`, the loss is a `RecordLoss`; ghost mode has `CrossEntropyLoss` without one.
     In hooks mode without one, any loss may be used, and epsilon is conditional on its terms: a
@@ -75,11 +84,14 @@ def make_private(
     if loss_reduction not in ("mean", "sum"):
         raise ValueError(f"loss_reduction is {loss_reduction!r}, expected 'mean' or 'sum'")
     _check_module(module)
+    processes = Processes.of(module)
     if seed is not None:
         warnings.warn(
             f"seed is {seed}: batches and noise are repeatable, and nothing is private whatever epsilon says", stacklevel=2
         )
-    seeds = [None] * 3 if seed is None else np.random.SeedSequence(seed).generate_state(3, np.uint64).tolist()
+    # Each process draws among its own records: rank 0 as a process alone would.
+    entropy = seed if seed is None or processes.rank == 0 else [seed, processes.rank]
+    seeds = [None] * 3 if seed is None else np.random.SeedSequence(entropy).generate_state(3, np.uint64).tolist()
 
     is_ghost = grad_sample_mode == "ghost"
     criterion = kwargs.pop("criterion", None)
@@ -109,12 +121,14 @@ def make_private(
             is_ghost=is_ghost,
             loss_reduction=loss_reduction,
             seed=seeds[1],
-            method=clipping.method(
+            processes=processes,
+            method=_method(
                 method,
+                seeds[0],
                 noise_multiplier=noise_multiplier,
-                expected_batch_size=theirs.expected_batch_size,
+                # Opacus's is the share of a process.
+                expected_batch_size=theirs.expected_batch_size * processes.size,
                 groups=groups,
-                seed=seeds[0],
                 **(settings or {}),
             ),
         )
@@ -123,11 +137,15 @@ def make_private(
         wrapped.cleanup()
         raise
     private._draws_ahead = loader.num_workers > 0
-    private._sampler = PoissonBatches(loader.batch_sampler, private, seed=seeds[2], draws_ahead=private._draws_ahead)
+    private._sampler = PoissonBatches(loader.batch_sampler, private, seed=seeds[2], draws_ahead=private._draws_ahead, processes=processes)
     # A loader refuses another sampler once it is made; nothing was drawn from this one.
     object.__setattr__(loader, "batch_sampler", private._sampler)
 
     conditions = [MODULE, BATCHES]
+    if not isinstance(method, str):
+        conditions.append(OWN.format(private.method.name))
+    if processes.size > 1:
+        conditions.append(PROCESSES)
     if not owns_loss or not is_known(criterion):
         conditions.append(LOSS)
         warnings.warn(f"epsilon is conditional: {LOSS}; a criterion of PyTorch, given as criterion=, sees to it", stacklevel=2)
@@ -149,15 +167,17 @@ def _made(
     method: clipping.Method,
     loss_reduction: str,
     seed: int | None,
+    processes: Processes,
 ) -> tuple[FairDPOptimizer, list[RecordLoss]]:
     """The optimizer and, with a criterion, the loss, in place of Opacus's optimizer."""
     ours: type[FairDPOptimizer] = GhostOptimizer if is_ghost else FairDPOptimizer
     private = ours(
         theirs.original_optimizer,
         method=method,
-        expected_batch_size=theirs.expected_batch_size,
+        expected_batch_size=theirs.expected_batch_size * processes.size,
         loss_reduction=loss_reduction,
         seed=seed,
+        processes=processes,
     )
     loss = [] if criterion is None else [RecordLoss(criterion, private, loss_reduction)]
     private._owns_loss = criterion is not None
@@ -169,12 +189,17 @@ def _made(
     return private, loss
 
 
+def _method(method: str | Callable[[Any, Any], Any], seed: int | None, **settings: Any) -> clipping.Method:
+    if isinstance(method, str):
+        return clipping.method(method, seed=seed, **settings)
+    unknown = sorted(settings.keys() - {"noise_multiplier", "expected_batch_size", "groups", "bound"})
+    if unknown or "bound" not in settings:
+        found = unknown[0] if unknown else "no bound"
+        raise TypeError(f"settings has {found}, expected settings={{'bound': ...}} alone for a function of one's own")
+    return clipping.own_method(method, **settings)
+
+
 def _check_module(module: torch.nn.Module) -> None:
-    if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
-        raise ValueError(f"module is {type(module).__name__}, expected a module of one process")
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-        raise ValueError(f"{distributed.get_world_size()} processes share the training, expected one")
     if isinstance(module, AbstractGradSampleModule) or hasattr(module, "autograd_grad_sample_hooks"):
         raise ValueError("module was made private before, expected the plain module (`to_standard_module()` gives it)")
     if hasattr(module, "_orig_mod"):
