@@ -46,7 +46,7 @@ use crate::ops::Activation;
 /// # Ok::<(), dp_engine::EngineError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "kebab-case")]
+#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum ModelConfig {
     /// One linear layer, `linear`.

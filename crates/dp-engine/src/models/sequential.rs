@@ -14,7 +14,7 @@ use crate::own::find_layer;
 
 /// How the inputs of a record are arranged: positions side by side, each with its channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum InputShape {
     /// One position whose channels are all inputs.
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_configuration_file_names_the_layers() {
-        let text = r#"{"name": "sequential", "input": {"kind": "features"}, "layers": [
+        let text = r#"{"name": "sequential", "input": {"name": "features"}, "layers": [
             {"name": "linear", "outputs": 8},
             {"name": "group-norm", "groups": 2},
             {"name": "activation", "function": "gelu-tanh"},
