@@ -14,6 +14,7 @@ mod gradients;
 #[doc(hidden)]
 pub mod internal;
 pub mod kernels;
+mod likeness;
 mod method;
 mod method_entry;
 mod methods;

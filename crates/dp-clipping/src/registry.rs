@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::{PoisonError, RwLock};
 
+pub use crate::likeness::{like, meant};
 use crate::{
     ClipError, MethodEntry, PublicContext, methods,
     own::{Parts, is_kebab_case},
@@ -103,7 +104,7 @@ pub fn find(name: &str) -> Result<&'static MethodEntry, ClipError> {
 /// The table of all methods.
 fn markdown_table() -> String {
     let mut table = String::from(
-        "| method | label | rule | controller | weights | counts (L2 sensitivity) | group labels | certified | source |\n\
+        "| method | in papers and reports | rule | controller | weights | counts (L2 sensitivity) | group labels | certified | source |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
     let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };

@@ -93,6 +93,14 @@ impl Dataset {
         (self.select(&rest), self.select(&held_out))
     }
 
+    /// Divides the records at random into those to train on and those to test on: `(train, test)`.
+    #[must_use]
+    pub fn divide(&self, test: TestFraction, seed: u64) -> (Self, Self) {
+        let all: Vec<usize> = (0..self.len()).collect();
+        let (train, test) = test.divide(self.len(), &all, &mut split::stream(seed, Stream::Split));
+        (self.select(&train), self.select(&test))
+    }
+
     /// The records at `rows`, in that order.
     ///
     /// # Panics
@@ -155,6 +163,8 @@ mod tests {
         let (rest, held_out) = all.hold_out(TestFraction::new(0.3).unwrap(), 1);
         assert_eq!((rest.len(), held_out.len()), (2, 1));
         assert_eq!(rest.labels.iter().sum::<u32>() + held_out.labels[0], 1);
+        let (train, test) = all.divide(TestFraction::new(0.3).unwrap(), 1);
+        assert_eq!((train.len(), test.len()), (2, 1));
         let some = all.select(&[2, 1]);
         assert_eq!(some.features, array![[2.0], [1.0]]);
         assert_eq!(some.labels, [0, 1]);

@@ -10,6 +10,7 @@ mod column_stats;
 mod counts;
 mod csv_source;
 mod date_format;
+pub mod declaration;
 #[cfg(test)]
 mod defects;
 mod encoded;
@@ -70,6 +71,8 @@ pub use guess::{
     ColumnGuess, EmptyLines, Guess, GuessedDate, GuessedImage, GuessedKind, GuessedVector, GuessedVectorColumns,
     MISSING_MARKERS, StrayTexts,
 };
+#[cfg(feature = "images")]
+pub use images::PixelColumn;
 pub use look_alikes::{LookAlikes, SpellingDifference, is_invisible};
 pub use markers::spellings_of_marker;
 pub use memory_source::{MemoryColumn, MemoryTable};

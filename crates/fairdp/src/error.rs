@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use dp_accounting::{AccountingError, DpEvent};
 use dp_linear::LinearError;
 use dp_table::TableError;
+use dp_table::declaration::{EntryError, Mistake};
 use dp_train::{EngineError, TrainError};
 
-use crate::config::Mistake;
 use crate::exit::Exit;
 use crate::printable::printable;
 use crate::printable::rounded_up;
@@ -453,6 +453,12 @@ fn uncovered(path: &Path, entries: &[String]) -> String {
 /// The ε of a fit that was refused at which it would not be.
 fn would_fit(epsilon: Option<f64>) -> String {
     epsilon.map_or("nothing is left for it".into(), |epsilon| format!("with ε = {epsilon} it would fit"))
+}
+
+impl From<EntryError> for FairdpError {
+    fn from(error: EntryError) -> Self {
+        Self::Entry { key: error.place, message: error.message }
+    }
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ pub use fit::{
 pub use group_scores::CalibrationRange;
 pub use init::{InitOptions, NamedFiles, default_delta, init};
 pub use mean_errors::{MeanErrorCorrection, MeanErrorCorrections};
-pub use methods::{MethodLine, methods};
+pub use methods::{MethodLine, methods, methods_like};
 pub use model::{FittedModel, Layer};
 pub use new_records::{NewTableOptions, PaymentOptions};
 pub use numbers::{NumberDiagnostics, NumberFigures, NumberReport, figure_in_words};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use dp_linear::{Linear, sigmoid, softmax};
+use dp_table::declaration::TextMarks;
 use dp_table::{Encoding, NumberLabel, Schema};
 use fair_decisions::Mode;
 use safetensors::SafeTensors;
@@ -18,7 +19,6 @@ use crate::input;
 use crate::network::PixelNetwork;
 use crate::scores::{balance, class_order, offsets};
 use crate::seal::sha256;
-use crate::text_marks::TextMarks;
 use crate::thresholds::Thresholds;
 
 /// Names of the files of a release that a prediction reads.

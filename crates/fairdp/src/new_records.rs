@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_linear::GaussianBudget;
+use dp_table::declaration::TextMarks;
 use dp_table::{ReadProgress, TableFiles};
 
 use crate::account::Account;
@@ -30,7 +31,7 @@ use crate::seal::sha256;
 use crate::shared_ledger::{Asked, Entering, Fit};
 use crate::statement::{Facts, ReleaseStatement};
 use crate::subset::Subset;
-use crate::text_marks::TextMarks;
+use crate::text_marks::of_new_table;
 use crate::unfinished::release_of;
 use crate::verify::{Verified, verify};
 
@@ -74,7 +75,7 @@ pub struct NewTableOptions {
 impl NewTableOptions {
     pub(crate) fn files(&self, tables: &[String], model: &FittedModel) -> Result<TableFiles> {
         let marks = TextMarks { delimiter: self.delimiter, quote: self.quote.clone() };
-        let mut files = marks.of_new_table(&model.pipeline().text, TableFiles::new(tables)?)?;
+        let mut files = of_new_table(&marks, &model.pipeline().text, TableFiles::new(tables)?)?;
         if let Some(label) = &self.encoding {
             files = files.with_encoding(encoding(label)?);
         }

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
+use dp_table::declaration::question;
 use dp_table::{BadRows, StoredAs, TableCounts, TableFiles};
 use serde::Serialize;
 
-use crate::config::nearest::question;
 use crate::error::{FairdpError, Result};
 use crate::model::FittedModel;
 use crate::new_records::NewTableOptions;

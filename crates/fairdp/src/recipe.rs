@@ -5,10 +5,9 @@ use std::fmt::Display;
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
 use dp_linear::{Goal, Objective};
+use dp_table::declaration::{EntryError, question};
 use dp_train::ImageShape;
 
-use crate::config::entry_error::EntryError;
-use crate::config::nearest::question;
 use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind, NetworkName};
 use crate::error::Result;
 
@@ -341,7 +340,10 @@ impl SgdMethod {
     ) -> Result<Self, EntryError> {
         let is_asked_for = name != "auto";
         let Ok(entry) = registry::find(if is_asked_for { name } else { "dpsgd" }) else {
-            let meant = question(name, method_names());
+            let mut meant = question(name, method_names());
+            if let Some(entry) = registry::meant(name).filter(|_| meant.is_empty()) {
+                meant = format!("; did you mean `{}` ({})?", entry.name, entry.label);
+            }
             let message = format!("method.name = \"{name}\": unknown; `fairdp methods` lists the names{meant}");
             return Err(EntryError::new("method.name", message));
         };

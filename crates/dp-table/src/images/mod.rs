@@ -1,19 +1,20 @@
 //! Columns of images: from a file to features of fixed filters.
 
 mod decode;
+mod pixels;
 mod resize;
 mod text;
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::sync::Arc;
 
 use scattering::{ImageFeatures, ImageFeaturesConfig, ImageSize};
 use sha2::{Digest, Sha256};
 
-use self::decode::Pixels;
+pub use self::pixels::PixelColumn;
+use self::pixels::{Frame, beside};
 use self::text::ImageText;
 use crate::codes::Layout;
 use crate::counts::ReadOutcome;
@@ -23,8 +24,7 @@ use crate::reader::TableRow;
 /// How an image is read.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageInput {
-    size: ImageSize,
-    resize: bool,
+    frame: Frame,
     pub(crate) missing: bool,
     /// `None` where the pixels are the features.
     features: Option<Arc<ImageFeatures>>,
@@ -44,24 +44,22 @@ impl ImageInput {
         pixels: bool,
     ) -> Result<Self, TableError> {
         let refuse = |reason: String| TableError::Schema { column: column.into(), reason };
-        if ![1, 3].contains(&size.channels) {
-            return Err(refuse(format!("channels = {}: expected 1, or 3 for colours", size.channels)));
-        }
+        let frame = Frame::new(size, resize).map_err(refuse)?;
         if pixels {
             for (side, n) in [("height", size.height), ("width", size.width)] {
                 if !SIDES.contains(&n) {
                     return Err(refuse(format!("{side} = {n}: expected {} to {}", SIDES.start(), SIDES.end())));
                 }
             }
-            return Ok(Self { size, resize, missing, features: None });
+            return Ok(Self { frame, missing, features: None });
         }
         let features = ImageFeaturesConfig::for_size(size).and_then(|config| ImageFeatures::new(config, size));
         let features = Arc::new(features.map_err(|error| refuse(error.to_string()))?);
-        Ok(Self { size, resize, missing, features: Some(features) })
+        Ok(Self { frame, missing, features: Some(features) })
     }
 
     pub(crate) fn n_features(&self) -> usize {
-        self.features.as_ref().map_or(self.size.len(), |features| features.n_features())
+        self.features.as_ref().map_or(self.frame.size.len(), |features| features.n_features())
     }
 
     /// The filters, in words; `None` where the pixels are the features.
@@ -96,7 +94,7 @@ impl ImageInput {
         }
         let text = row.field(column);
         let refuse = |reason: String| at.not_an_image(name, text, reason);
-        let pixels = self.pixels(row, text).map_err(refuse)?;
+        let pixels = self.frame.pixels(row, text).map_err(refuse)?;
         let digest = pixels.iter().fold(Sha256::new(), |digest, pixel| digest.chain_update(pixel.to_le_bytes()));
         let features = match &self.features {
             None => pixels,
@@ -107,28 +105,6 @@ impl ImageInput {
         layout.set_digest(out, input, digest.finalize().into());
         Ok(ReadOutcome::Declared)
     }
-
-    /// Pixels from 0 to 1, of the declared size.
-    fn pixels(&self, row: &TableRow, text: &str) -> Result<Vec<f32>, String> {
-        let found = match ImageText::of(text)? {
-            ImageText::Pixels { size, bytes } => {
-                self.accept(size)?;
-                Pixels { size, bytes }
-            }
-            ImageText::Bytes(bytes) => decode::decode(&bytes, |size| self.accept(size))?,
-            ImageText::Path(path) => decode::decode(&decode::read(&beside(row, path))?, |size| self.accept(size))?,
-        };
-        Ok(resize::resized(&found, self.size))
-    }
-
-    /// Refuses an image of another size before anything of it is decoded.
-    fn accept(&self, found: ImageSize) -> Result<(), String> {
-        if found == self.size || self.resize {
-            return Ok(());
-        }
-        let expected = "or resize = true, which brings images to it";
-        Err(format!("has {}, expected {}, {expected}", in_words(found), in_words(self.size)))
-    }
 }
 
 /// The size of the image that a field holds or names, by its header; `None` where it has none.
@@ -138,14 +114,4 @@ pub(crate) fn size_of(row: &TableRow, text: &str) -> Option<ImageSize> {
         ImageText::Bytes(bytes) => decode::size(&bytes).ok(),
         ImageText::Path(path) => decode::size(&decode::read(&beside(row, path)).ok()?).ok(),
     }
-}
-
-/// A path, relative to the folder of the row's table.
-fn beside(row: &TableRow, path: &str) -> std::path::PathBuf {
-    row.file().parent().unwrap_or(Path::new("")).join(path)
-}
-
-fn in_words(size: ImageSize) -> String {
-    let ImageSize { height, width, channels } = size;
-    format!("{height} × {width} pixels and {channels} channel{}", if channels == 1 { "" } else { "s" })
 }

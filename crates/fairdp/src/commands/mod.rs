@@ -188,8 +188,12 @@ enum Command {
         /// The folder of a run, or its release.
         folder: PathBuf,
     },
-    /// The methods that a configuration can name, each in one line.
+    /// The methods that a configuration can name, each in one line: its name there, its name in the
+    /// papers, what it does.
     Methods {
+        /// Only those whose name, name in the papers, description or source has this text.
+        #[arg(long, value_name = "TEXT")]
+        like: Option<String>,
         /// Machine-readable output.
         #[arg(long)]
         json: bool,
@@ -233,7 +237,7 @@ impl Command {
             Self::Predict { json, .. }
             | Self::Report { json, .. }
             | Self::Verify { json, .. }
-            | Self::Methods { json } => *json,
+            | Self::Methods { json, .. } => *json,
             Self::Init(args) => args.json,
             Self::Fit(args) => args.json,
             Self::Audit(args) => args.json,
@@ -505,7 +509,7 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
                 let _ = writeln!(io::stderr(), "missing: {field}");
             }
         }
-        Command::Methods { json } => summary::methods(&mut out, json)?,
+        Command::Methods { like, json } => summary::methods(&mut out, like.as_deref(), json)?,
         Command::Account(args) => args.answer(&mut out)?,
         Command::Ledger(command) => command.answer(&mut out)?,
         Command::Schema => answer::schema(&mut out)?,

@@ -177,11 +177,18 @@ fn features(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     Ok(())
 }
 
-/// One line per method.
-pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
-    let methods = fairdp::methods();
+/// One line per method, of all or of those that are like a text.
+pub(super) fn methods(out: &mut impl Write, like: Option<&str>, json: bool) -> io::Result<()> {
+    let methods = like.map_or_else(fairdp::methods, fairdp::methods_like);
     if json {
         return answer::document(out, serde_json::json!({ "methods": methods }));
+    }
+    if methods.is_empty() {
+        let like = printable(like.unwrap_or_default());
+        return writeln!(
+            out,
+            "no method has `{like}` in its name, description or source; without --like all are listed"
+        );
     }
     for method in methods {
         let mut notes = Vec::new();
@@ -195,7 +202,8 @@ pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
             notes.push("no guarantee: refused by fit".to_owned());
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-        writeln!(out, "{:<26} {}{notes}", method.name, method.summary)?;
+        let label = if method.label == method.name { "" } else { method.label };
+        writeln!(out, "{:<26} {label:<26} {}{notes}", method.name, method.summary)?;
     }
     Ok(())
 }

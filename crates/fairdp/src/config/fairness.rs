@@ -9,8 +9,7 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::entry_error::EntryError;
-use super::schema::Names;
+use dp_table::declaration::{EntryError, Names};
 
 /// `fairness = "mode"`, or `[fairness]`.
 #[derive(Debug, Clone, PartialEq)]

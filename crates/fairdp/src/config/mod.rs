@@ -1,17 +1,12 @@
 //! Configurations: a TOML document that declares a table and a model, checked key by key.
 
-mod columns;
-pub(crate) mod entry_error;
 mod epsilon;
 mod fairness;
-mod kinds;
-mod label;
 mod method;
 mod mistakes;
-mod names;
-pub(crate) mod nearest;
 pub(crate) mod read;
 mod schema;
+mod table_names;
 mod tuning;
 
 use std::collections::BTreeMap;
@@ -19,22 +14,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_linear::Objective;
+pub use dp_table::declaration::{ColumnEntry, ColumnKind, GroupEntry, LabelEntry, Mistake, TableEntry};
+use dp_table::declaration::{EntryError, Names, Origin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use self::columns::{BinsEntry, BoundEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
-use self::entry_error::EntryError;
 pub use self::epsilon::EpsilonChoice;
 pub(crate) use self::epsilon::with_epsilon;
 pub use self::fairness::FairnessEntry;
-pub use self::label::{LabelEntry, LabelKind};
 pub use self::method::MethodChoice;
-pub use self::mistakes::Mistake;
-use self::schema::Names;
 pub use self::schema::config_schema;
 pub use self::tuning::{CandidateEntry, TuningEntry, TuningGoal};
 use crate::fit::Start;
-use crate::text_marks::TextMarks;
 
 /// The version of configurations that this program reads.
 pub(crate) const CONFIG_VERSION: u32 = 1;
@@ -119,54 +110,6 @@ pub(crate) struct ConfigText<'a> {
     pub(crate) config: &'a Config,
     /// For messages.
     pub(crate) path: &'a Path,
-}
-
-/// `[table]`.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct TableEntry {
-    /// Paths, or patterns with `*`.
-    pub files: Vec<String>,
-    /// Columns of vectors that are in files of NumPy, and of images that are in IDX files, by name: a
-    /// file for each of the table's.
-    #[serde(default)]
-    pub vectors: BTreeMap<String, Vec<String>>,
-    /// Between two fields of a text file; by the file's ending and its first line unless given.
-    pub delimiter: Option<char>,
-    /// Around a field that holds delimiters; an empty text for none.
-    pub quote: Option<String>,
-    /// The encoding of text files, such as `latin1`; UTF-8, or UTF-16 where a text begins with its mark,
-    /// unless given.
-    pub encoding: Option<String>,
-    /// Texts that stand for a missing value.
-    #[serde(default = "empty_text")]
-    pub missing: Vec<String>,
-    /// The treatment of a row that does not fit.
-    #[serde(default)]
-    #[schemars(with = "Names<dp_table::BadRows>")]
-    pub bad_rows: dp_table::BadRows,
-}
-
-impl TableEntry {
-    pub(crate) fn marks(&self) -> TextMarks {
-        TextMarks { delimiter: self.delimiter, quote: self.quote.clone() }
-    }
-}
-
-/// The origin of an entry that no person wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// Read from the records.
-    Data,
-}
-
-impl Origin {
-    /// Whether an entry was read from the records and nobody checked that it is public.
-    fn is_open(from: Option<Self>, public: bool) -> bool {
-        from == Some(Self::Data) && !public
-    }
 }
 
 /// The least δ for which every figure of a statement is computed.
@@ -396,8 +339,4 @@ pub enum Decision {
     Accuracy,
     /// The class whose probability exceeds its share most: the best mean of the classes' recalls.
     Balanced,
-}
-
-fn empty_text() -> Vec<String> {
-    vec![String::new()]
 }

@@ -6,24 +6,21 @@ use std::sync::Arc;
 
 use dp_clipping::PresetParams;
 use dp_linear::{Goal, Objective};
-use dp_table::{
-    Column, Csv, Encoding, GroupColumn, Label, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight,
-};
+use dp_table::declaration::{Declared, ENCODINGS, EntryError, Origin};
+use dp_table::{Column, Csv, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
 use dp_train::ImageShape;
 use fair_decisions::{CumulativeCounts, Mode};
 
-use super::entry_error::EntryError;
 use super::fairness::MEAN_ERROR;
-use super::mistakes;
+use super::tuning::of_candidate;
 use super::{
-    BinsEntry, BoundEntry, CONFIG_VERSION, CardEntry, ColumnEntry, ColumnKind, Config, Decision, GroupEntry,
-    MethodChoice, Missing, ModelKind, Origin, TuningEntry, TuningGoal, UnitEntry, UnitRows, UnitTarget,
+    CONFIG_VERSION, CardEntry, ColumnEntry, ColumnKind, Config, Decision, GroupEntry, MethodChoice, ModelKind,
+    TuningEntry, TuningGoal, UnitEntry, UnitRows, UnitTarget,
 };
 use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::recipe::{Method, Recipe, TableFacts};
 use crate::streams::{self, is_stream};
-use crate::text_marks::WrongMark;
 
 /// Groups, of all intersections: a row's is stored in two bytes.
 const MOST_GROUPS: usize = 65_534;
@@ -89,12 +86,24 @@ impl Config {
     /// # Errors
     /// [`FairdpError::Config`].
     pub fn from_toml(text: &str, path: &Path) -> Result<Self> {
-        mistakes::read(text).map_err(|mistakes| FairdpError::Config { path: path.into(), mistakes })
+        dp_table::declaration::read(text).map_err(|mistakes| FairdpError::Config { path: path.into(), mistakes })
     }
 
-    /// Everything that is out of range or contradicts something else; `is_whole` unless parts of the text are
-    /// not what was written, and are not to be compared.
-    pub(super) fn mistakes(&self, is_whole: bool) -> Vec<EntryError> {
+    /// What it declares of its table.
+    pub(super) fn declaration(&self) -> Declared<'_> {
+        Declared {
+            table: &self.table,
+            label: &self.label,
+            groups: &self.group,
+            columns: &self.column,
+            group_as_input: self.group_as_input,
+            pixels: self.model.kind == ModelKind::Network,
+            unit: self.unit.as_ref().map(|unit| &*unit.column),
+            weight: self.weight.as_ref().map(|weight| Weight { column: weight.column.clone(), high: weight.high }),
+        }
+    }
+
+    pub(super) fn all_mistakes(&self, is_whole: bool) -> Vec<EntryError> {
         let mut found = Vec::new();
         let mut note = |checked: Result<(), EntryError>| found.extend(checked.err());
         note(self.check_version());
@@ -104,7 +113,7 @@ impl Config {
         note(self.check_unit());
         note(self.check_vectors());
         note(self.check_card());
-        note(self.csv(Csv::default()).map(drop));
+        note(self.table.csv(Csv::default()).map(drop));
         note(self.label.label().map(drop));
         note(self.check_counts());
         note(self.fairness.check(&self.label.classes));
@@ -117,35 +126,11 @@ impl Config {
         }
         note(self.check_tuning());
         note(self.check_released());
-        for (index, column) in self.column.iter().enumerate() {
-            note(self.check_column(column).map_err(|error| error.within(&format!("column.{index}"))));
-        }
-        for index in 0..self.group.len() {
-            note(self.group_of(index).map(drop));
-        }
+        self.declaration().entry_mistakes().into_iter().for_each(|error| note(Err(error)));
         if is_whole && found.is_empty() {
-            found = self.schema_mistakes();
+            found = self.declaration().schema_mistakes();
         }
         found
-    }
-
-    /// An entry of a column, beside a label that is fine.
-    fn check_column(&self, entry: &ColumnEntry) -> Result<(), EntryError> {
-        let column = entry.column(released(entry, &|_| Some(SOME_EDGES.to_vec())).as_deref())?;
-        if matches!(column, Column::Image { .. } | Column::Dropped) {
-            return Ok(());
-        }
-        let alone = Schema {
-            columns: vec![(entry.name.clone(), column)],
-            label: Label::of_classes(format!("{} label", entry.name), vec!["0".into(), "1".into()]),
-            groups: Vec::new(),
-            group_as_input: false,
-            unit: None,
-            weight: None,
-            bad_rows: self.table.bad_rows,
-            missing: self.table.missing.clone(),
-        };
-        Encoding::new(&alone).map(drop).map_err(|error| EntryError::new("name", error.to_string()))
     }
 
     fn check_version(&self) -> Result<(), EntryError> {
@@ -339,30 +324,6 @@ impl Config {
         Err(EntryError::new(format!("column.{index}.{key}"), message))
     }
 
-    /// Columns, groups, label and unit together.
-    fn schema_mistakes(&self) -> Vec<EntryError> {
-        let schema = match self.declared(&|_| Some(SOME_EDGES.to_vec())) {
-            Ok(schema) => schema,
-            Err(error) => return vec![error],
-        };
-        let Err(error) = Encoding::new(&schema) else { return Vec::new() };
-        let place = match &error {
-            TableError::Schema { column, .. } => self.place_of(column),
-            _ => "column".into(),
-        };
-        vec![EntryError::new(place, error.to_string())]
-    }
-
-    /// The key of a column's declaration; the last one if there are several.
-    fn place_of(&self, column: &str) -> String {
-        if self.weight.as_ref().is_some_and(|weight| weight.column == column) {
-            return "weight".into();
-        }
-        let input = self.column.iter().rposition(|entry| entry.name == column).map(|index| format!("column.{index}"));
-        let group = || self.group.iter().rposition(|entry| entry.column == column);
-        input.or_else(|| group().map(|index| format!("group.{index}"))).unwrap_or_else(|| "label".into())
-    }
-
     fn facts(&self) -> TableFacts {
         TableFacts {
             has_groups: !self.group.is_empty(),
@@ -400,11 +361,11 @@ impl Config {
         candidates
             .map(|(index, entry)| {
                 let recipe = Recipe::new(&entry.model(), &entry.method, self.facts());
-                let recipe = recipe.map_err(|error| error.of_candidate(index))?;
+                let recipe = recipe.map_err(|error| of_candidate(&error, index))?;
                 if matches!(recipe.method, Method::Conditioned { goal: Goal::EqualRecall, .. }) {
                     let message = "method.name = \"conditioned-fair\": expected outside of [tuning]: its counts of right answers \
                                    come after a training, and no trial has a share for them";
-                    return Err(EntryError::new("method.name", message).of_candidate(index));
+                    return Err(of_candidate(&EntryError::new("method.name", message), index));
                 }
                 Ok(recipe)
             })
@@ -511,56 +472,8 @@ impl Config {
         if let Some(weight) = self.weight.as_ref().filter(|weight| Origin::is_open(weight.from, weight.public)) {
             entries.push(format!("weight `{}`: at most {}", weight.column, weight.high));
         }
-        for group in self.group.iter().filter(|group| Origin::is_open(group.from, group.public)) {
-            let edges = || format!("edges {}", shortened(group.edges.as_deref().unwrap_or_default()));
-            let values = group.values.as_ref().map_or_else(edges, |values| shortened(values));
-            let missing = if group.missing { ", missing values" } else { "" };
-            entries.push(format!("group `{}`: {values}{missing}", group.column));
-        }
-        for column in self.column.iter().filter(|column| column.is_read_from_records()) {
-            let what = match column.kind {
-                _ if column.bounds.is_some() => continue,
-                ColumnKind::Number => {
-                    let bins = match &column.bins {
-                        None => String::new(),
-                        Some(BinsEntry::Released(_)) => ", bins that are paid for".to_owned(),
-                        Some(BinsEntry::Equal(n)) => format!(", {n} bins"),
-                        Some(BinsEntry::Log { log }) => format!(", {log} growing bins"),
-                        Some(BinsEntry::SignedLog { signed_log }) => format!(", {signed_log} growing bins"),
-                        Some(BinsEntry::Edges { edges }) => format!(", edges {}", shortened(edges)),
-                    };
-                    let missing = match column.missing {
-                        Some(Missing::Value(value)) => format!(", missing values at {value}"),
-                        _ => String::new(),
-                    };
-                    format!("bounds {}{bins}{missing}", range(column))
-                }
-                ColumnKind::Date => format!("dates {}{}", range(column), missing_values(column)),
-                ColumnKind::Boolean => {
-                    let values = column.values.as_deref().map_or_else(|| "0, 1".into(), shortened);
-                    format!("values {values}{}", missing_values(column))
-                }
-                ColumnKind::Vector => {
-                    let bound = column.norm.map_or_else(|| range(column), |norm| format!("up to a norm of {norm}"));
-                    format!("vectors {bound}{}", missing_values(column))
-                }
-                ColumnKind::Image => {
-                    let side = |side: Option<usize>| side.unwrap_or_default();
-                    format!(
-                        "images of {} × {} pixels{}",
-                        side(column.height),
-                        side(column.width),
-                        missing_values(column)
-                    )
-                }
-                ColumnKind::Category => {
-                    let values = shortened(column.values.as_deref().unwrap_or_default());
-                    format!("values {values}{}", missing_values(column))
-                }
-                ColumnKind::Drop => "dropped".to_owned(),
-            };
-            entries.push(format!("column `{}`: {what}", column.name));
-        }
+        entries.extend(self.group.iter().filter_map(GroupEntry::uncovered));
+        entries.extend(self.column.iter().filter_map(ColumnEntry::uncovered));
         entries
     }
 
@@ -579,34 +492,7 @@ impl Config {
     /// [`FairdpError::Entry`] for keys that do not fit a column's kind, in a configuration that
     /// was not read.
     pub fn schema(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema> {
-        Ok(self.declared(released)?)
-    }
-
-    fn declared(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema, EntryError> {
-        let column = |(index, entry): (usize, &ColumnEntry)| {
-            let column = entry.column(self::released(entry, released).as_deref());
-            let mut column = column.map_err(|error| error.within(&format!("column.{index}")))?;
-            if let Column::Image { pixels, .. } = &mut column {
-                *pixels = self.model.kind == ModelKind::Network;
-            }
-            Ok((entry.name.clone(), column))
-        };
-        Ok(Schema {
-            columns: self.column.iter().enumerate().map(column).collect::<Result<_, EntryError>>()?,
-            label: self.label.label()?,
-            groups: (0..self.group.len()).map(|index| self.group_of(index)).collect::<Result<_, EntryError>>()?,
-            group_as_input: self.group_as_input,
-            unit: self.unit.as_ref().map(|unit| unit.column.clone()),
-            weight: self.weight.as_ref().map(|weight| Weight { column: weight.column.clone(), high: weight.high }),
-            bad_rows: self.table.bad_rows,
-            missing: self.table.missing.clone(),
-        })
-    }
-
-    fn group_of(&self, index: usize) -> Result<GroupColumn, EntryError> {
-        let entry = &self.group[index];
-        let input = self.column.iter().find(|column| column.name == entry.column);
-        entry.group(input).map_err(|error| error.within(&format!("group.{index}")))
+        Ok(self.declaration().schema(released)?)
     }
 
     /// The training table: the one in memory, or that of the files.
@@ -632,7 +518,7 @@ impl Config {
     fn files(&self, patterns: &[String], vectors: &BTreeMap<String, Vec<String>>) -> Result<TableFiles> {
         let files = TableFiles::new(patterns)?;
         let files = match *files.format() {
-            TableFormat::Csv(csv) => files.with_csv(self.csv(csv)?),
+            TableFormat::Csv(csv) => files.with_csv(self.table.csv(csv)?),
             _ => files,
         };
         Ok(self.watched(with_vectors(files, vectors)?))
@@ -644,31 +530,7 @@ impl Config {
             None => files,
         }
     }
-
-    fn csv(&self, by_ending: Csv) -> Result<Csv, EntryError> {
-        let marks = self.table.marks();
-        let csv = marks.of_csv(by_ending).map_err(|WrongMark { key, value, expected }| {
-            EntryError::value(&format!("table.{key}"), value, expected)
-        })?;
-        let encoding = match &self.table.encoding {
-            None => by_ending.encoding,
-            Some(label) => {
-                TextEncoding::of(label).ok_or_else(|| EntryError::value("table.encoding", label, ENCODINGS))?
-            }
-        };
-        Ok(Csv { encoding, ..csv })
-    }
 }
-
-/// Edges that stand for those that will be released.
-const SOME_EDGES: [f64; 3] = [0.0, 0.5, 1.0];
-
-fn released(entry: &ColumnEntry, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Option<Vec<f64>> {
-    if entry.has_released_edges() { released(&entry.name) } else { None }
-}
-
-/// Labels of encodings, in words.
-const ENCODINGS: &str = "a label of the WHATWG, such as utf-8, utf-16le, latin1 or windows-1252";
 
 /// The encoding of a command's option.
 ///
@@ -683,22 +545,6 @@ pub(crate) fn absolute(path: &str) -> Result<String> {
     let path = Path::new(path);
     let absolute: PathBuf = std::path::absolute(path).map_err(FairdpError::io("find", path))?;
     Ok(absolute.to_string_lossy().into_owned())
-}
-
-/// The bounds of a column, in words.
-fn range(column: &ColumnEntry) -> String {
-    let text = |bound: &Option<BoundEntry>| bound.as_ref().map_or("?".into(), BoundEntry::to_string);
-    format!("{} to {}", text(&column.low), text(&column.high))
-}
-
-fn missing_values(column: &ColumnEntry) -> &'static str {
-    if column.missing == Some(Missing::Feature(true)) { ", missing values" } else { "" }
-}
-
-fn shortened<T: ToString>(values: &[T]) -> String {
-    const SHOWN: usize = 5;
-    let shown = values.iter().take(SHOWN).map(T::to_string).collect::<Vec<_>>().join(", ");
-    if values.len() > SHOWN { format!("{shown}, … ({} values)", values.len()) } else { shown }
 }
 
 #[cfg(test)]

@@ -5,37 +5,14 @@ use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde::de::value::{Error, StrDeserializer};
 
 use super::Config;
-use super::mistakes::known;
 use crate::recipe;
 
 /// The JSON Schema of configurations. An editor that knows TOML checks a file whose first line is
 /// `#:schema` with the path of the schema.
 pub fn config_schema() -> serde_json::Value {
     schemars::schema_for!(Config).to_value()
-}
-
-/// A name of a list that another crate has, as serde reads it.
-pub(super) struct Names<T>(PhantomData<T>);
-
-impl<T: DeserializeOwned> JsonSchema for Names<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        std::any::type_name::<T>().into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // No name is empty, and the refusal has all of them.
-        let refusal = T::deserialize(StrDeserializer::<Error>::new("")).err().map(|error| error.to_string());
-        let refusal = refusal.unwrap_or_default();
-        json_schema!({ "type": "string", "enum": known(&refusal) })
-    }
 }
 
 /// A table of settings that another crate has, all with defaults.

@@ -1,12 +1,11 @@
 //! `[tuning]`: settings that are chosen on the records, within the budget.
 
 use dp_linear::Objective;
+use dp_table::declaration::{EntryError, Names};
 use fair_decisions::Mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::entry_error::EntryError;
-use super::schema::Names;
 use super::{MethodChoice, ModelEntry, ModelKind};
 
 /// `[tuning]`.
@@ -110,4 +109,11 @@ impl CandidateEntry {
     pub(crate) fn model(&self) -> ModelEntry {
         ModelEntry { kind: self.kind, hidden: self.hidden.clone(), objective: self.objective, ..ModelEntry::default() }
     }
+}
+
+/// A fault in a candidate, whose keys replace `[model]` and `[method]`.
+pub(super) fn of_candidate(error: &EntryError, index: usize) -> EntryError {
+    let inner = error.place.strip_prefix("model.").unwrap_or(&error.place);
+    let place = format!("tuning.candidate.{index}.{inner}");
+    EntryError { place, message: format!("tuning.candidate number {}: {}", index + 1, error.message) }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use dp_table::declaration::{TextMarks, question};
 use dp_table::{
     ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableRow, TextEncoding,
     delimiter_question,
@@ -18,12 +19,11 @@ use dp_train::ImageShape;
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
 
-use crate::config::nearest::question;
 use crate::config::read::{absolute, encoding, with_vectors};
 use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 use crate::recipe::{Recipe, TableFacts, decision_of_method};
-use crate::text_marks::TextMarks;
+use crate::text_marks::with_options;
 
 use self::columns::{BinsOf, column, group, vector};
 use self::label::{label_entry, number_range};
@@ -318,7 +318,7 @@ fn weight_entry(text: &mut String, found: &ColumnGuess) -> Result<()> {
 /// neither UTF-8 nor UTF-16, that of Windows, which reads every Latin-1 text.
 fn guess(tables: &[String], options: &InitOptions) -> Result<(TableFiles, Guess, String)> {
     let marks = TextMarks { delimiter: options.delimiter, quote: options.quote.clone() };
-    let mut files = with_vectors(marks.of_options(TableFiles::new(tables)?)?, &options.vectors)?;
+    let mut files = with_vectors(with_options(&marks, TableFiles::new(tables)?)?, &options.vectors)?;
     if let Some(progress) = &options.reading {
         files = files.watched(Arc::clone(progress));
     }

@@ -99,6 +99,9 @@ const SCRIPT: &str = r#"
 0 fairdp account --noise-multiplier 1 --sampling-rate 0.01 --steps 100 --json | grep -q '"version":1'
 2 fairdp account --steps 3
 0 fairdp methods --json | grep -q '"methods"'
+0 fairdp methods --like softadaclip | grep -q '^soft-adaptive  *SoftAdaClip '
+0 fairdp methods --like soft --json | grep -q '"label": "SoftAdaClip"'
+0 fairdp methods --like xyzzy | grep -q '^no method has `xyzzy`'
 0 fairdp schema | grep -q '"additionalProperties": false'
 0 fairdp completions bash > fairdp.bash; bash -n fairdp.bash; source fairdp.bash; complete -p fairdp
 0 command -v fish || exit 0; fairdp completions fish > f.fish; fish -c 'source f.fish; complete -C "fairdp pred"' | grep -q ^predict

@@ -2,13 +2,15 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use dp_table::{DateFormat, DatePart, GroupColumn, GroupValues, NumberFormat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Origin;
 use super::entry_error::EntryError;
-use super::schema::Names;
+use super::names::Names;
+use super::origin::Origin;
+use crate::date_format::{DateFormat, DatePart};
+use crate::number_format::NumberFormat;
+use crate::schema::{GroupColumn, GroupValues};
 
 /// `[[column]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -189,22 +191,22 @@ pub struct GroupEntry {
 
 impl ColumnEntry {
     /// Whether it is covered by no ε.
-    pub(super) fn is_read_from_records(&self) -> bool {
+    pub fn is_read_from_records(&self) -> bool {
         Origin::is_open(self.from, self.public)
     }
 
     /// Whether its bounds, or its bins alone, are released within the budget.
-    pub(crate) fn has_released_edges(&self) -> bool {
+    pub fn has_released_edges(&self) -> bool {
         self.bounds.is_some() || self.bins_are_released()
     }
 
     /// Whether its bins are released, between declared bounds.
-    pub(crate) fn bins_are_released(&self) -> bool {
+    pub fn bins_are_released(&self) -> bool {
         self.bounds.is_none() && matches!(self.bins, Some(BinsEntry::Released(_)))
     }
 
     /// Declared bounds: of dates in days since 1970.
-    pub(crate) fn declared_bounds(&self) -> Option<(f64, f64)> {
+    pub fn declared_bounds(&self) -> Option<(f64, f64)> {
         let number = |bound: &Option<BoundEntry>| match bound.as_ref()? {
             BoundEntry::Number(number) => Some(*number),
             BoundEntry::Day(day) => DateFormat::Iso.days(day),
@@ -213,7 +215,7 @@ impl ColumnEntry {
     }
 
     /// How its numbers are written.
-    pub(crate) fn number_format(&self) -> NumberFormat {
+    pub fn number_format(&self) -> NumberFormat {
         let decimal = self.decimal.unwrap_or('.');
         NumberFormat { decimal, thousands: self.thousands, unit: self.unit.clone() }
     }
@@ -221,7 +223,7 @@ impl ColumnEntry {
 
 impl GroupEntry {
     /// How many groups it makes.
-    pub(crate) fn n_groups(&self) -> usize {
+    pub fn n_groups(&self) -> usize {
         match (&self.values, &self.edges) {
             (Some(values), _) => values.len() + usize::from(self.other) + usize::from(self.missing),
             (None, Some(edges)) => edges.len() + 1 + usize::from(self.missing),
@@ -229,8 +231,12 @@ impl GroupEntry {
         }
     }
 
-    /// `input` is the entry of the input of that name, if there is one: one column has one format.
-    pub(super) fn group(&self, input: Option<&ColumnEntry>) -> Result<GroupColumn, EntryError> {
+    /// The groups of the column; `input` is the entry of the input of that name, if there is one: one
+    /// column has one format.
+    ///
+    /// # Errors
+    /// Names the key that contradicts another one.
+    pub fn group(&self, input: Option<&ColumnEntry>) -> Result<GroupColumn, EntryError> {
         let groups = match (&self.values, &self.edges) {
             (Some(_), None) if self.has_format() => {
                 let message =

@@ -1,26 +1,12 @@
-//! The names of a configuration beside those of its table.
+//! The names of a declaration beside those of its table's header.
 
 use std::path::Path;
 
-use dp_table::{TableFiles, delimiter_question};
-
 use super::columns::ColumnKind;
+use super::declared::Declared;
 use super::entry_error::EntryError;
 use super::nearest::{did_you_mean, question};
-use super::{Config, ConfigText, mistakes};
-use crate::error::{FairdpError, Result};
-
-impl ConfigText<'_> {
-    /// Compares the configuration's names with the header of a table.
-    pub(crate) fn check_names(&self, files: &TableFiles) -> Result<()> {
-        let reader = files.open()?;
-        let errors = self.config.name_mistakes(reader.columns(), &files.paths()[0]);
-        if errors.is_empty() {
-            return Ok(());
-        }
-        Err(FairdpError::Config { path: self.path.into(), mistakes: mistakes::located(self.text, &errors) })
-    }
-}
+use crate::column_names::delimiter_question;
 
 /// A name that must be a column, and the key that has it.
 struct Named<'a> {
@@ -40,15 +26,15 @@ impl Named<'_> {
     }
 }
 
-impl Config {
+impl Declared<'_> {
     fn names(&self) -> Vec<Named<'_>> {
         let plain = |key: &str, what, name| Named { key: key.to_owned(), what, name, is_vector: false };
         let mut names = vec![plain("label.column", "label", &self.label.column)];
-        names.extend(self.unit.as_ref().map(|unit| plain("unit.column", "unit", &unit.column)));
+        names.extend(self.unit.map(|unit| plain("unit.column", "unit", unit)));
         names.extend(self.weight.as_ref().map(|weight| plain("weight.column", "weight", &weight.column)));
-        let group = self.group.iter().enumerate();
+        let group = self.groups.iter().enumerate();
         names.extend(group.map(|(index, group)| plain(&format!("group.{index}.column"), "group", &group.column)));
-        names.extend(self.column.iter().enumerate().map(|(index, entry)| Named {
+        names.extend(self.columns.iter().enumerate().map(|(index, entry)| Named {
             key: format!("column.{index}.name"),
             what: "column",
             name: &entry.name,
@@ -57,9 +43,9 @@ impl Config {
         names
     }
 
-    /// Names that no column has, each with the one that was meant, and columns that nothing names. A column
-    /// that is named with a slip is not to be left out.
-    fn name_mistakes(&self, columns: &[String], table: &Path) -> Vec<EntryError> {
+    /// Names that no column of a table has, each with the one that was meant, and columns that nothing
+    /// names. A column that is named with a slip is not to be left out.
+    pub fn name_mistakes(&self, columns: &[String], table: &Path) -> Vec<EntryError> {
         let names = self.names();
         let unnamed: Vec<&str> =
             columns.iter().map(String::as_str).filter(|column| !names.iter().any(|name| name.is(column))).collect();

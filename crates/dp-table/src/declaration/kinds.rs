@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
-use dp_table::{Bins, Column, DateFormat, DatePart, VectorBound};
-
 use super::columns::{BinsEntry, BoundEntry, ColumnEntry, ColumnKind, Missing};
 use super::entry_error::EntryError;
+use crate::date_format::{DateFormat, DatePart};
+use crate::schema::{Bins, Column};
+use crate::vector::VectorBound;
 
 /// The two values of a boolean unless they are given: truth values, and 1 and 0.
 const TRUTH: [&str; 2] = ["0", "1"];
@@ -28,7 +29,10 @@ impl ColumnKind {
 impl ColumnEntry {
     /// The column; `released` are bounds that were paid for, and the edges between them: of dates in
     /// days since 1970.
-    pub(super) fn column(&self, released: Option<&[f64]>) -> Result<Column, EntryError> {
+    ///
+    /// # Errors
+    /// Names the key that its kind does not take or lacks.
+    pub fn column(&self, released: Option<&[f64]>) -> Result<Column, EntryError> {
         if self.kind == ColumnKind::Drop {
             return Ok(Column::Dropped);
         }

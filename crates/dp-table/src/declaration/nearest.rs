@@ -2,7 +2,7 @@
 
 /// The known name that an unknown one is a slip of: the beginning of it or its continuation, or a few letters
 /// away. Small and capital letters are alike.
-pub(crate) fn did_you_mean<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn did_you_mean<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let unknown = unknown.to_lowercase();
     let length = unknown.chars().count();
     let slips = known.into_iter().filter_map(|name| {
@@ -15,7 +15,7 @@ pub(crate) fn did_you_mean<'a>(unknown: &str, known: impl IntoIterator<Item = &'
 }
 
 /// The question that ends a message about an unknown name; empty if no known one is near.
-pub(crate) fn question<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn question<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     did_you_mean(unknown, known).map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
 }
 

@@ -5,40 +5,30 @@ use std::fmt::Display;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::FairdpError;
-
 /// A fault at a key of the document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct EntryError {
+pub struct EntryError {
     /// Keys and positions from the top, between points: `column.3.low`.
-    pub(super) place: String,
+    pub place: String,
     /// Key, value and what is accepted.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl EntryError {
-    pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+    /// A fault at this key.
+    pub fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: place.into(), message: message.into() }
     }
 
     /// A value that is not accepted; the place is what it is called.
-    pub(crate) fn value(place: &str, value: impl Display, expected: impl Display) -> Self {
+    pub fn value(place: &str, value: impl Display, expected: impl Display) -> Self {
         Self::new(place, format!("{place} = {value}: expected {expected}"))
     }
 
     /// The same fault, seen from an enclosing document.
-    pub(super) fn within(self, place: &str) -> Self {
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
         Self { place: format!("{place}.{}", self.place), message: self.message }
-    }
-
-    /// The same fault in a candidate, whose keys replace `[model]` and `[method]`.
-    pub(super) fn of_candidate(self, index: usize) -> Self {
-        let inner = self.place.strip_prefix("model.").unwrap_or(&self.place);
-        let number = index + 1;
-        Self {
-            place: format!("tuning.candidate.{index}.{inner}"),
-            message: format!("tuning.candidate number {number}: {}", self.message),
-        }
     }
 
     /// Offset of the key in a document, or of the innermost enclosing table that exists.
@@ -61,12 +51,6 @@ impl EntryError {
             (start, value) = (span, inner);
         }
         start
-    }
-}
-
-impl From<EntryError> for FairdpError {
-    fn from(error: EntryError) -> Self {
-        Self::Entry { key: error.place, message: error.message }
     }
 }
 

@@ -1,11 +1,12 @@
 //! `[label]`: classes or a number.
 
-use dp_table::{Label, NumberFormat, NumberLabel};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Origin;
 use super::entry_error::EntryError;
+use super::origin::Origin;
+use crate::number_format::NumberFormat;
+use crate::schema::{Label, NumberLabel};
 
 /// `[label]`.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -51,12 +52,15 @@ pub enum LabelKind {
 
 impl LabelEntry {
     /// Whether it is a number.
-    pub(crate) fn is_number(&self) -> bool {
+    pub fn is_number(&self) -> bool {
         self.kind == LabelKind::Number
     }
 
     /// The label of a schema.
-    pub(super) fn label(&self) -> Result<Label, EntryError> {
+    ///
+    /// # Errors
+    /// Names the key that its kind does not take or lacks.
+    pub fn label(&self) -> Result<Label, EntryError> {
         let refuse =
             |key: &str, message: &str| Err(EntryError::new(format!("label.{key}"), format!("label.{message}")));
         if !self.is_number() {
@@ -86,7 +90,7 @@ impl LabelEntry {
     }
 
     /// What was read from the records, in words; `None` if that is known without them.
-    pub(super) fn uncovered(&self) -> Option<String> {
+    pub fn uncovered(&self) -> Option<String> {
         if !Origin::is_open(self.from, self.public) {
             return None;
         }
