@@ -55,6 +55,14 @@ impl Judged {
         }
     }
 
+    /// What is lost on average where the worst is served best.
+    pub(crate) const fn average(self) -> Option<Self> {
+        match self {
+            Self::Accuracy | Self::MacroAccuracy => None,
+            Self::WorstClass | Self::WorstGroup => Some(Self::MacroAccuracy),
+        }
+    }
+
     /// Of all records, in per cent.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use fair_metrics::Estimate;
 use fair_report::number;
-use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+use fair_report::plot::{Dot, DotPanel, DotSeries, LinePanel, Panel, Plot, Point, Series};
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
 use run_records::coordinate::{coordinate, is_grid};
 use run_records::mark::{Mark, marked};
@@ -12,6 +12,7 @@ use run_records::{ExperimentResults, MethodResults, StudyResults};
 use super::answer::drawn;
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
+use super::judged::Judged;
 use super::label::label;
 use super::metric::{Column, REFERENCE};
 use super::ranking::Ranked;
@@ -41,19 +42,44 @@ pub(super) fn section(
         let found = results.experiments.iter().find(|experiment| experiment.id == ranked.experiment);
         let Some(experiment) = found.filter(|experiment| !is_grid(experiment)) else { continue };
         let mark = Mark::new(experiment.dataset.synthetic, results.quick);
-        let column = ranked.judged.column()?;
-        let curves = curves(experiment, &column)?;
-        if curves.is_empty() {
+        let judged = Compared::new(experiment, ranked.judged)?;
+        if judged.curves.is_empty() {
             continue;
         }
-        blocks.push(Block::Paragraph(sentence(experiment, *ranked, &curves)));
-        blocks.push(Block::Table(table(experiment, *ranked, &column, &curves, mark)?));
-        let figure = figure(experiment, *ranked, &curves, mark);
+        // What serving the worst best costs all.
+        let average = ranked.judged.average().map(|average| Compared::new(experiment, average)).transpose()?;
+        let mut answer = sentence(experiment, *ranked, &judged.curves);
+        if let Some(price) = average.as_ref().and_then(|average| price(*ranked, average)) {
+            answer.push_str(&price);
+        }
+        blocks.push(Block::Paragraph(answer));
+        for compared in std::iter::once(&judged).chain(&average) {
+            blocks.push(Block::Table(table(experiment, *ranked, compared, mark)?));
+        }
+        let figure = match epsilons(&judged.curves)[..] {
+            [epsilon] => dots(experiment, epsilon, &judged, average.as_ref(), mark),
+            _ => figure(experiment, *ranked, &judged.curves, mark),
+        };
         blocks.push(Block::Figure(drawn(&figure)?));
         figures.push(figure);
     }
     let section = Section::new("answer", "The answer", blocks);
     Ok((!figures.is_empty()).then_some((section, figures)))
+}
+
+/// A figure that methods are compared by, with their curves.
+struct Compared<'a> {
+    judged: Judged,
+    column: Column,
+    curves: Vec<Curve<'a>>,
+}
+
+impl<'a> Compared<'a> {
+    fn new(experiment: &'a ExperimentResults, judged: Judged) -> anyhow::Result<Self> {
+        let column = judged.column()?;
+        let curves = curves(experiment, &column)?;
+        Ok(Self { judged, column, curves })
+    }
 }
 
 /// The methods with an ε, the workspace's own ones last.
@@ -118,11 +144,25 @@ fn sentence(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>]
     )
 }
 
+/// What the recommended method has on average, at the ε of [`sentence`], beside the best of all.
+fn price(ranked: Ranked, average: &Compared<'_>) -> Option<String> {
+    let ours = average.curves.iter().find(|curve| curve.base == ranked.recommended)?;
+    let epsilon = epsilons(&average.curves).into_iter().min_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()))?;
+    let means = average.curves.iter().filter_map(|curve| Some((curve.base, mean_at(curve, epsilon)?)));
+    let (name, best) = means.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let own = number::fixed(mean_at(ours, epsilon)?, DECIMALS);
+    let words = average.judged.words();
+    Some(if name == ranked.recommended {
+        format!(" Its {words}, {own} %, is the highest, too.")
+    } else {
+        format!(" Its {words} is {own} %; the highest, of {}, is {} %.", label(name), number::fixed(best, DECIMALS))
+    })
+}
+
 fn table(
     experiment: &ExperimentResults,
     ranked: Ranked,
-    column: &Column,
-    curves: &[Curve<'_>],
+    Compared { judged, column, curves }: &Compared<'_>,
     mark: Option<Mark>,
 ) -> anyhow::Result<Table> {
     let epsilons = epsilons(curves);
@@ -159,7 +199,7 @@ fn table(
     Ok(Table {
         caption: marked(
             mark,
-            &format!("{} in per cent, by method and ε: {}", capital(ranked.judged.words()), experiment.title),
+            &format!("{} in per cent, by method and ε: {}", capital(judged.words()), experiment.title),
         ),
         columns: std::iter::once("Method".to_owned()).chain(epsilons.iter().map(ToString::to_string)).collect(),
         rows,
@@ -181,6 +221,55 @@ fn marks(experiment: &ExperimentResults) -> String {
         return "Columns are values of ε: for every method a certified upper bound.".to_owned();
     }
     format!("Columns are values of ε: certified upper bounds, but nominal for {}.", nominal.join(", "))
+}
+
+/// A comparison at one ε.
+fn dots(
+    experiment: &ExperimentResults,
+    epsilon: f64,
+    judged: &Compared<'_>,
+    average: Option<&Compared<'_>>,
+    mark: Option<Mark>,
+) -> DrawnFigure {
+    let compared: Vec<&Compared<'_>> = std::iter::once(judged).chain(average).collect();
+    let series: Vec<DotSeries> = compared
+        .iter()
+        .map(|compared| {
+            let dot = |curve: &Curve<'_>| {
+                let (_, estimate) = curve.points.first()?;
+                Some(Dot { mean: estimate.mean?, standard_error: estimate.standard_error, published: None })
+            };
+            DotSeries { name: compared.judged.words().to_owned(), dots: compared.curves.iter().map(dot).collect() }
+        })
+        .collect();
+    let names: Vec<String> = judged.curves.iter().map(|curve| label(curve.base)).collect();
+    let words: Vec<String> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let means = series.iter().filter_map(|series| Some(format!("{:.1}", series.dots[index]?.mean)));
+            format!("{name}: {}", means.collect::<Vec<_>>().join(" and "))
+        })
+        .collect();
+    let figures = series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>().join(" and ");
+    let title = format!("{} at ε = {epsilon}. {}", capital(&figures), experiment.title);
+    DrawnFigure {
+        stem: format!("{}-answer", experiment.id),
+        caption: marked(mark, &format!("{title}. Mean ± standard error over seeds.")),
+        alt: marked(mark, &format!("A dot for each method and figure, {figures}, in per cent. {}.", words.join("; "))),
+        plot: Plot {
+            title: marked(mark, &title),
+            n_columns: 1,
+            panels: vec![Panel::Dots(DotPanel {
+                title: marked(mark, &capital(&figures)),
+                x_label: "on the test records (%)".to_owned(),
+                categories: names,
+                series,
+                limits: (0.0, 100.0),
+                decimals: DECIMALS,
+            })],
+        },
+    }
 }
 
 fn figure(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>], mark: Option<Mark>) -> DrawnFigure {
@@ -256,5 +345,12 @@ mod tests {
         assert!(table.rows.iter().any(|row| row.header == "DPSGD-F (recommended)"));
         assert_eq!(table.rows.iter().filter(|row| row.cells[0].lines[0].ends_with("(best)")).count(), 1);
         assert!(figures[0].plot.svg().unwrap().contains("DPSGD-F"));
+        assert!(figures[0].caption.starts_with("Accuracy at ε = 0.5."), "{}", figures[0].caption);
+
+        let worst = [Ranked { judged: Judged::WorstClass, ..ranked }];
+        let (section, _) = super::section(&results, &worst).unwrap().unwrap();
+        let Block::Paragraph(answer) = &section.blocks[0] else { panic!("{:?}", section.blocks[0]) };
+        assert!(answer.contains(" Its macro accuracy"), "{answer}");
+        assert_eq!(section.blocks.len(), 4, "what it costs on average has a table of its own");
     }
 }
