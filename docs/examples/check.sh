@@ -46,7 +46,7 @@ for program in src/bin/*.rs; do
   echo "examples: $name: $(tail -n 1 "$name.txt")"
 done
 [ "$(wc -l <own-rule/src/lib.rs)" -le 60 ] || { echo "own-rule: the rule is longer than 60 lines"; exit 1; }
-cargo test --release --package own-rule --lib
+cargo test --release --workspace --lib
 "$CARGO_TARGET_DIR/release/try_rule" >try_rule.txt
 echo "examples: own-rule: $(tail -n 1 try_rule.txt)"
 "$CARGO_TARGET_DIR/release/fairdp_with_rule" methods | grep dp-psac

@@ -545,7 +545,8 @@ const NOT_PRIVATE: &str = "the secrecy of the seed that batches and noise follow
 pub fn conditions_of_own_method(clipping: &ClipConfig) -> Vec<String> {
     let condition = |name| {
         format!(
-            "the part `{name}` of the method, which is the user's own: it must be a function of what it is given, without a              memory (its bound is held by the cap on every scale, not by a proof of the part)"
+            "the part `{name}` of the method, which is the user's own: it must be a function of what it is given, without a \
+             memory (its bound is held by the cap on every scale, not by a proof of the part)"
         )
     };
     clipping.own_parts().into_iter().map(condition).collect()
@@ -555,7 +556,8 @@ pub fn conditions_of_own_method(clipping: &ClipConfig) -> Vec<String> {
 fn conditions_of_own_parts(config: &TrainConfig) -> Vec<String> {
     let condition = |what: String| {
         format!(
-            "the {what}, which is the user's own: it must be a function of one record and the parameters, without a memory (what              it adds is formed and measured record by record)"
+            "the {what}, which is the user's own: it must be a function of one record and the parameters, without a memory (what \
+             it adds is formed and measured record by record)"
         )
     };
     let method = config.privacy.iter().flat_map(|privacy| conditions_of_own_method(&privacy.clipping));
