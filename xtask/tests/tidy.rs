@@ -119,6 +119,7 @@ fn code() -> Vec<(String, String)> {
             "shared_ledger/tests.rs",
             "new_records/attacks.rs",
             "new_records/tests.rs",
+            "comparison/tests.rs",
         ];
         if is_test.iter().all(|end| !name.ends_with(end)) {
             let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());

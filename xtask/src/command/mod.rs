@@ -3,6 +3,7 @@
 mod account;
 mod audit;
 mod bench;
+mod compare;
 mod crash_test;
 mod data;
 mod faults;
@@ -42,6 +43,8 @@ enum Task {
     Reproduce(reproduce::ReproduceArgs),
     /// Train what a paper trained and say why clipping was unfair, step by step.
     Analyse(analyse::AnalyseArgs),
+    /// Train methods of one's choice on one's own records, and report them side by side.
+    Compare(compare::CompareArgs),
     /// Stored runs: what there is, as tables for other programs, joined.
     Results(results::ResultsArgs),
     /// Tables of measured speed.
@@ -79,6 +82,7 @@ pub(crate) fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Reproduce(args) => on_all(|| reproduce::run(args)),
         Task::Analyse(args) => analyse::run(&args),
+        Task::Compare(args) => on_all(|| compare::run(args)),
         Task::Results(args) => results::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Data(args) => data::run(&args),

@@ -20,6 +20,7 @@ use rand::{RngCore, TryRngCore};
 use run_records::output::Output;
 
 use super::features::Features;
+use super::own_data::{OwnData, OwnRecords};
 use super::records::ExperimentData;
 use super::text_inputs::TextInputs;
 use crate::terminal::say;
@@ -64,6 +65,8 @@ pub(crate) enum Source {
     Eicu,
     /// MIMIC-III, groups by gender, age and ethnicity; the tables say what texts become.
     Mimic,
+    /// Records of one's own; the tables say which.
+    Own,
 }
 
 /// What models are evaluated on.
@@ -94,11 +97,13 @@ pub(crate) struct Tables {
     mimic: Table<Mimic>,
     text_inputs: TextInputs,
     text_features: OnceLock<Array2<f32>>,
+    own: Option<OwnData>,
+    own_records: OnceLock<Loaded<OwnRecords>>,
 }
 
 impl Tables {
     /// Nothing is read yet.
-    pub(crate) fn new(locator: DataLocator, text_inputs: TextInputs) -> Self {
+    pub(crate) fn new(locator: DataLocator, text_inputs: TextInputs, own: Option<OwnData>) -> Self {
         Self {
             locator,
             adult: Table::new(Adult),
@@ -109,6 +114,8 @@ impl Tables {
             mimic: Table::new(Mimic),
             text_inputs,
             text_features: OnceLock::new(),
+            own,
+            own_records: OnceLock::new(),
         }
     }
 
@@ -126,6 +133,10 @@ impl Tables {
             Source::Celeba { .. } => (&self.celeba.read(at)?.provenance, "pixels".to_owned()),
             Source::Eicu => (&self.eicu.read(at)?.provenance, "eicu".to_owned()),
             Source::Mimic => (&self.mimic.read(at)?.provenance, self.text_inputs.name.clone()),
+            Source::Own => {
+                let encoding = self.own.as_ref().map_or("", OwnData::encoding);
+                (&self.own_records()?.provenance, encoding.to_owned())
+            }
         })
     }
 
@@ -212,11 +223,22 @@ impl Tables {
                 let admissions = &self.mimic.read(at)?.records;
                 Ok(mimic::split(admissions, self.text_features()?, &self.text_inputs.name, &options, seed)?)
             }
+            Source::Own => Ok(self.own_records()?.records.split(seed)),
         }
     }
 
     fn images(&self, collection: Collection) -> &Table<Collection> {
         &self.images[usize::from(collection == Collection::FashionMnist)]
+    }
+
+    fn own_records(&self) -> anyhow::Result<&Loaded<OwnRecords>> {
+        if self.own_records.get().is_none() {
+            let loaded = self.own.as_ref().context("a study of one's own records says where they are")?.load()?;
+            announce(&loaded.provenance)?;
+            // Empty until now, and nothing else holds it.
+            let _ = self.own_records.set(loaded);
+        }
+        self.own_records.get().context("the records were just read")
     }
 
     fn text_features(&self) -> anyhow::Result<&Array2<f32>> {

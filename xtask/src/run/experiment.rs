@@ -145,6 +145,11 @@ impl MethodSetting {
         }
     }
 
+    /// Another method at the same point, with the same settings.
+    pub(crate) fn named(&self, name: &'static str) -> Self {
+        Self { id: self.id.replacen(self.name, name, 1), name, ..self.clone() }
+    }
+
     /// The same method at this point of what the experiment varies.
     pub(crate) fn at(mut self, name: &str, value: f64) -> Self {
         let separator = if self.coordinates.is_empty() { "" } else { "," };

@@ -12,6 +12,7 @@ pub(crate) mod given;
 pub(crate) mod images;
 pub(crate) mod kubernetes;
 pub(crate) mod options;
+pub(crate) mod own_data;
 pub(crate) mod parts;
 pub(crate) mod plans;
 pub(crate) mod privacy;

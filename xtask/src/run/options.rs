@@ -32,7 +32,8 @@ pub(crate) struct StudyOptions {
     /// ones.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// Only these methods (registry names, comma-separated); the non-private reference always runs.
+    /// Only these methods (registry names, comma-separated), or `all` of the registry; the non-private
+    /// reference always runs. One that a paper did not train has the settings of its DPSGD.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) methods: Vec<String>,
     /// A few epochs and seeds, to see that everything works. Figures are not comparable and are

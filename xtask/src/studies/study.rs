@@ -14,10 +14,11 @@ use study_report::{StudyPresentation, TablePresentation};
 use crate::paths::{exports_folder, reports_root};
 use crate::ranks::{ensure_alone, ranks};
 use crate::run::data_setting::Tables;
-use crate::run::experiment::{Experiment, NON_PRIVATE};
+use crate::run::experiment::Experiment;
 use crate::run::given::GivenRuns;
 use crate::run::kubernetes;
 use crate::run::options::{Print, StudyOptions};
+use crate::run::own_data::OwnData;
 use crate::run::parts::Parts;
 use crate::run::runner::{Prepared, run_all};
 use crate::run::session::Session;
@@ -107,6 +108,8 @@ pub(crate) struct Study {
     selects_as_asked: bool,
     /// What texts are turned into, where records are texts.
     text_inputs: Option<TextInputs>,
+    /// Records of one's own, where there are some.
+    own: Option<OwnData>,
 }
 
 /// Experiments that depend on the results of earlier ones. It is asked until it names none that is
@@ -114,6 +117,20 @@ pub(crate) struct Study {
 pub(crate) type FollowUp = Box<dyn Fn(&[ExperimentResults]) -> anyhow::Result<Vec<Experiment>>>;
 
 impl StudyArgs {
+    /// Those of a study that is no paper's.
+    pub(crate) fn of_comparison(options: StudyOptions, experiment: Vec<String>, from: Option<PathBuf>) -> Self {
+        Self {
+            options,
+            table: Vec::new(),
+            experiment,
+            protocol: Protocol::Text,
+            select_on_test: false,
+            search: None,
+            encoder: None,
+            from,
+        }
+    }
+
     /// The same with the report in this directory.
     pub(crate) fn with_out(&self, out: &Path) -> Self {
         Self { options: self.options.with_out(out), ..self.clone() }
@@ -156,7 +173,7 @@ impl Study {
     /// Trains these experiments once.
     pub(crate) fn new(name: &str, presentation: StudyPresentation, experiments: Vec<Experiment>) -> Self {
         let name = name.to_owned();
-        Self { name, presentation, experiments, follow_up: None, selects_as_asked: false, text_inputs: None }
+        Self { name, presentation, experiments, follow_up: None, selects_as_asked: false, text_inputs: None, own: None }
     }
 
     /// The same, and then what depends on the results.
@@ -175,6 +192,12 @@ impl Study {
     #[must_use]
     pub(crate) fn on_texts(self, inputs: TextInputs) -> Self {
         Self { text_inputs: Some(inputs), ..self }
+    }
+
+    /// The same on records of one's own.
+    #[must_use]
+    pub(crate) fn on_own(self, data: OwnData) -> Self {
+        Self { own: Some(data), ..self }
     }
 
     /// The study under this protocol. What follows the authors' code has a name, and so records and
@@ -258,23 +281,7 @@ impl Study {
         if !args.experiment.is_empty() {
             self.experiments.retain(|experiment| args.experiment.contains(&experiment.id));
         }
-        let wanted = &args.options.methods;
-        let mut known: Vec<&str> =
-            self.experiments.iter().flat_map(|experiment| &experiment.methods).map(|method| method.name).collect();
-        known.sort_unstable();
-        known.dedup();
-        if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
-            let near = known.iter().map(|name| (strsim::normalized_damerau_levenshtein(name, unknown), name));
-            let meant = near.filter(|(likeness, _)| *likeness > 0.6).max_by(|(a, _), (b, _)| a.total_cmp(b));
-            let question = meant.map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"));
-            bail!("--methods {unknown}: expected some of {}{question}", known.join(", "));
-        }
-        if !wanted.is_empty() {
-            for experiment in &mut self.experiments {
-                experiment.methods.retain(|m| m.name == NON_PRIVATE || wanted.iter().any(|name| name == m.name));
-            }
-        }
-        Ok(())
+        self.keep_methods(&args.options.methods)
     }
 
     /// Trains everything and writes the report.
@@ -328,7 +335,7 @@ impl Study {
         }
         let execution = options.device.execution()?;
         let texts = self.text_inputs.take().unwrap_or_else(TextInputs::hashed_words);
-        let tables = Tables::new(options.data.locator(), texts);
+        let tables = Tables::new(options.data.locator(), texts, self.own.take());
         if options.plan {
             let given = args.from.as_ref().map(|path| GivenRuns::read(path, &self.name)).transpose()?;
             return self.plan(options, given.as_ref(), &tables, &execution, analysis);
