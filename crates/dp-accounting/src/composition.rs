@@ -309,6 +309,33 @@ impl Composition {
         }
     }
 
+    /// One composition for each of the alternatives that a record may meet, with everything else, where
+    /// alternatives are met once. `None` without alternatives, and where a record meets some several
+    /// times, each time perhaps another one.
+    pub(crate) fn choices(&self) -> Option<Vec<Self>> {
+        let mut others = Self::new(self.relation);
+        let mut found: Option<&[Self]> = None;
+        for (mechanism, count) in &self.parts {
+            match mechanism {
+                Mechanism::OneOf { alternatives } if *count == 1 && found.is_none() => found = Some(alternatives),
+                Mechanism::OneOf { .. } => return None,
+                other => others.push(other.clone(), *count).ok()?,
+            }
+        }
+        let mut choices = Vec::new();
+        for alternative in found? {
+            for inner in alternative.choices().unwrap_or_else(|| vec![alternative.clone()]) {
+                choices.push(others.clone().with_parts(&inner).ok()?);
+            }
+        }
+        Some(choices)
+    }
+
+    fn with_parts(mut self, other: &Self) -> Result<Self, AccountingError> {
+        other.parts.iter().try_for_each(|(mechanism, n)| self.push(mechanism.clone(), *n))?;
+        Ok(self)
+    }
+
     /// Whether this composition dominates another, as far as that follows from parts alone: less
     /// noise, a larger rate or more repetitions of the same kind never hide more.
     fn dominates(&self, other: &Self) -> bool {

@@ -189,10 +189,24 @@ fn alternatives_cost_the_worst() {
     let worst = pld(&step(0.02, 0.9), 100, ADD_REMOVE).epsilon(at).unwrap();
     let groups = DpEvent::OneOf(vec![step(0.02, 1.5), step(0.02, 0.9), step(0.01, 0.9)]);
     assert_eq!(pld(&groups, 100, ADD_REMOVE).epsilon(at).unwrap(), worst);
-    // Neither dominates: only Rényi divergence is known.
-    let crossing = DpEvent::OneOf(vec![step(0.02, 1.5), step(0.01, 0.9)]);
-    let bound = pld(&crossing, 100, ADD_REMOVE).epsilon(at).unwrap();
+    // Neither dominates, and a record may meet another one each time: only Rényi divergence is known.
+    let crossing = [step(0.02, 1.5), step(0.01, 0.9)];
+    let bound = pld(&DpEvent::OneOf(crossing.to_vec()), 100, ADD_REMOVE).epsilon(at).unwrap();
     assert!(matches!(bound.certainty, Certainty::FallBack { .. }) && bound.epsilon.is_finite());
+    // A record that meets the same one each time: the larger ε, whatever else was released.
+    let before = DpEvent::gaussian(sigma(20.0));
+    let alone = crossing.clone().map(|event| {
+        let event = DpEvent::Composed(vec![before.clone(), event.repeated(100)]);
+        pld(&event, 1, ADD_REMOVE).epsilon(at).unwrap()
+    });
+    let of_each = DpEvent::OneOf(crossing.map(|event| event.repeated(100)).to_vec());
+    let together = pld(&DpEvent::Composed(vec![of_each, before]), 1, ADD_REMOVE);
+    let bound = together.epsilon(at).unwrap();
+    assert_ne!(alone[0].epsilon, alone[1].epsilon);
+    let largest = if alone[0].epsilon > alone[1].epsilon { alone[0].epsilon } else { alone[1].epsilon };
+    assert_eq!((bound.epsilon, bound.certainty), (largest, Certainty::Bound));
+    let delta = together.delta(bound.epsilon).unwrap();
+    assert!(delta.delta <= at.get() * (1.0 + 1e-6) && delta.lower.unwrap() > 0.99 * at.get(), "{delta:?}");
 }
 
 /// Balls and bins, by Rényi divergence: below the Gaussian that every step would be, above half of

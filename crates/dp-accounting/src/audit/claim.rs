@@ -39,11 +39,21 @@ pub enum Opinion {
 /// # Ok::<(), dp_accounting::AccountingError>(())
 /// ```
 pub fn judge(released: &[(DpEvent, u64)], relation: NeighbouringRelation, epsilon: Epsilon, delta: Delta) -> Opinion {
+    if released.iter().any(|(event, _)| event.check_levels().is_err()) {
+        return Opinion::NotJudged;
+    }
+    let place = released.iter().position(|(event, count)| *count == 1 && matches!(event, DpEvent::OneOf(_)));
+    if let Some((place, DpEvent::OneOf(alternatives))) = place.map(|place| (place, &released[place].0)) {
+        // A record meets one of them: the claim is as good as for the worst.
+        let met = |one: &DpEvent| {
+            let mut released = released.to_vec();
+            released[place].0 = one.clone();
+            judge(&released, relation, epsilon, delta)
+        };
+        return alternatives.iter().map(met).max().unwrap_or(Opinion::NotJudged);
+    }
     let mut queries = Vec::new();
-    let known = released.iter().try_for_each(|(event, count)| {
-        event.check_levels().ok()?;
-        flatten(event, *count, 1.0, &mut queries)
-    });
+    let known = released.iter().try_for_each(|(event, count)| flatten(event, *count, 1.0, &mut queries));
     let is_sampled = queries.iter().any(|query| query.q < 1.0);
     // Another record in a record's place moves a sampled sum in two ways.
     if known.is_none() || !epsilon.get().is_finite() || (is_sampled && relation.contributions() > 1.0) {
@@ -161,6 +171,17 @@ mod tests {
             assert_eq!(opinion(&released, RELATION, 1.0 + 1e-9), Opinion::Confirmed(evidence), "{released:?}");
             assert_eq!(opinion(&released, RELATION, 0.999), Opinion::Refuted, "{released:?}");
         }
+    }
+
+    #[test]
+    fn alternatives_are_judged_by_the_worst() {
+        let sampled = |q, noise| DpEvent::gaussian(sigma(noise)).poisson_sampled(SamplingRate::new(q).unwrap());
+        let of_groups = DpEvent::OneOf(vec![sampled(0.02, 1.5).repeated(300), sampled(0.01, 0.9).repeated(300)]);
+        let released = [(DpEvent::gaussian(sigma(9.0)), 1), (of_groups.clone(), 1)];
+        assert_eq!(opinion(&released, RELATION, 1.0 + 1e-9), Opinion::Confirmed(Evidence::Inversion));
+        assert_eq!(opinion(&released, RELATION, 0.999), Opinion::Refuted);
+        // Met twice, perhaps another one each time.
+        assert_eq!(opinion(&[(of_groups, 2)], RELATION, 1.0), Opinion::NotJudged);
     }
 
     #[test]

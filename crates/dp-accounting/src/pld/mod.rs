@@ -46,7 +46,9 @@ use crate::{
 ///
 /// **Edge cases.** When the width is not reached within the budget, or a mechanism has no privacy
 /// loss distribution (zero-concentrated, repeat-and-select), the answer is the smaller of the upper
-/// bound so far and the RDP bound, marked [`Certainty::FallBack`].
+/// bound so far and the RDP bound, marked [`Certainty::FallBack`]. Alternatives of which a record
+/// meets one ([`DpEvent::OneOf`]) cost the largest ε of all, with what else was released; where a
+/// record meets one several times, perhaps another each time, the answer falls back as well.
 ///
 /// **Source.** Doroshenko et al. 2022 for the upper discretisation; Zhu, Dong & Wang 2022 for
 /// dominating pairs.
@@ -181,6 +183,35 @@ impl PldAccountant {
         }
     }
 
+    /// The largest ε of these compositions, of which a record meets one; as certain as the least certain.
+    fn worst_epsilon(&self, choices: Vec<Composition>, delta: Delta) -> Result<EpsilonBound, AccountingError> {
+        let mut worst = EpsilonBound::new(Epsilon::new(0.0)?, Certainty::Bound);
+        let mut lower = 0.0_f64;
+        for choice in choices {
+            let bound = self.with_composition(choice).epsilon(delta)?;
+            lower = lower.max(bound.lower.map_or(0.0, Epsilon::get));
+            let certainty = worst.certainty.clone().weaker(bound.certainty.clone());
+            let larger = if bound.epsilon > worst.epsilon { bound } else { worst };
+            // Each of the alternatives has its own.
+            worst = EpsilonBound { certainty, method: None, ..larger };
+        }
+        Ok(EpsilonBound { lower: Some(Epsilon::new(lower.min(worst.epsilon.get()))?), ..worst })
+    }
+
+    /// The same of δ.
+    fn worst_delta(&self, choices: Vec<Composition>, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
+        let mut worst = DeltaBound::new(0.0, Certainty::Bound);
+        let mut lower = 0.0_f64;
+        for choice in choices {
+            let bound = self.with_composition(choice).delta(epsilon)?;
+            lower = lower.max(bound.lower.unwrap_or(0.0));
+            let certainty = worst.certainty.clone().weaker(bound.certainty.clone());
+            let larger = if bound.delta > worst.delta { bound } else { worst };
+            worst = DeltaBound { certainty, method: None, ..larger };
+        }
+        Ok(DeltaBound { lower: Some(lower.min(worst.delta)), ..worst })
+    }
+
     fn rdp(&self) -> RdpAccountant {
         RdpAccountant::from_composition(self.composition.clone())
     }
@@ -221,6 +252,9 @@ impl Accountant for PldAccountant {
         };
         if let Some(known) = limits::epsilon(self, delta)? {
             return Ok(known);
+        }
+        if let Some(choices) = self.composition.choices() {
+            return self.worst_epsilon(choices, delta);
         }
         let mechanisms = match PldMechanism::of(&self.composition) {
             Ok(mechanisms) => mechanisms,
@@ -273,6 +307,9 @@ impl Accountant for PldAccountant {
         };
         if let Some(known) = limits::delta(self, epsilon)? {
             return Ok(known);
+        }
+        if let Some(choices) = self.composition.choices() {
+            return self.worst_delta(choices, epsilon);
         }
         let mechanisms = match PldMechanism::of(&self.composition) {
             Ok(mechanisms) => mechanisms,
