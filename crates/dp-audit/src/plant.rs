@@ -46,6 +46,9 @@ pub enum Fault {
     UnreleasedWeights,
     /// The sums of losses take each loss whole, beyond its bound.
     UnclampedLoss,
+    /// Records of a group are clipped at the threshold of another, where groups are drawn at rates of
+    /// their own.
+    OtherThreshold,
     /// A rank of which no record was drawn does not take part in the step, although there are
     /// several ranks.
     SkippedPart,
@@ -67,6 +70,7 @@ impl Fault {
         Self::F32Stagnation,
         Self::UnreleasedWeights,
         Self::UnclampedLoss,
+        Self::OtherThreshold,
         Self::SkippedPart,
     ];
 

@@ -190,7 +190,7 @@ impl ClipConfig {
     pub fn needs_groups(&self) -> bool {
         let by_controller = match &self.controller {
             Controller::Constant { .. } | Controller::Geometric { .. } => false,
-            Controller::PerGroup { .. } => true,
+            Controller::ByRate { .. } | Controller::PerGroup { .. } => true,
             Controller::Own { controller, .. } => controller.part().needs_groups(),
         };
         by_controller || !matches!(self.weights, Weights::Uniform) || matches!(self.coupling, Coupling::Fairlens { .. })

@@ -82,6 +82,7 @@ pub fn methods() -> &'static [MethodEntry] {
         methods::bounded_soft_adaptive::ENTRY,
         methods::soft_dpsgd_f::ENTRY,
         methods::group_dro::ENTRY,
+        methods::asc::ENTRY,
         methods::fairlens::ENTRY,
         methods::magnitude_only::ENTRY,
         methods::direction_only::ENTRY,

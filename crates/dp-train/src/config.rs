@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
+use crate::group_sampling::GroupSampling;
 use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
 use crate::schedule::LearningRate;
 
@@ -39,6 +40,7 @@ struct Batches {
     sampler: Sampler,
     sampling_rate: Option<SamplingRate>,
     expected_size: Option<usize>,
+    sampling: Option<Sampling>,
     epochs: Option<u64>,
     steps: Option<u64>,
     block_records: Option<usize>,
@@ -53,6 +55,13 @@ enum Sampler {
     Poisson,
     /// Known by name, so that it is refused with a reason.
     FixedSize,
+}
+
+/// Rates that are not the same for all records.
+#[derive(Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case", deny_unknown_fields)]
+enum Sampling {
+    Group { rates: Vec<SamplingRate> },
 }
 
 /// A method by name or by cell of the grid; noise by multiplier or by the ε it must meet.
@@ -76,7 +85,8 @@ impl TrainConfig {
     /// Reads a configuration from TOML, for data with these public facts: sizes become rates,
     /// epochs steps, and a target ε the smallest noise multiplier that meets it.
     ///
-    /// Batches take one of `sampling_rate` and `expected_size`, and `epochs`, `steps` or both
+    /// Batches take one of `sampling_rate`, `expected_size` and `sampling = { by = "group", rates = […] }`
+    /// ([`GroupSampling`]), and `epochs`, `steps` or both
     /// (`epochs` is then how steps are reported). Privacy takes one of `method` (a registered name,
     /// with `settings`) and `clipping` (any cell of the grid), and one of `noise_multiplier` and
     /// `target_epsilon`; without a `[privacy]` table the run is not private. Everything is checked
@@ -163,6 +173,7 @@ fn resolve(document: Document, facts: PublicFacts) -> Result<TrainConfig> {
         l2: document.l2,
         early_stopping: document.early_stopping,
         block_records: document.batches.block_records,
+        group_sampling: document.batches.sampling.map(|Sampling::Group { rates }| GroupSampling::new(rates)),
         ..TrainConfig::new(document.model, document.loss, batches, document.learning_rate)
     };
     let Some(privacy) = document.privacy else { return Ok(Plan::new(config, facts)?.config().clone()) };
@@ -183,15 +194,21 @@ fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
         return Err(TrainError::invalid("batches.sampler", "fixed-size", expected));
     }
     let n = facts.n_records;
-    let sampling_rate = match (batches.sampling_rate, batches.expected_size) {
-        (Some(rate), None) => rate,
-        (None, Some(size)) if size >= 1 && size <= n => SamplingRate::new(size as f64 / n as f64)?,
-        (None, Some(size)) => {
+    let ways = "sampling_rate, expected_size and sampling";
+    let sampling_rate = match (batches.sampling_rate, batches.expected_size, &batches.sampling) {
+        (Some(rate), None, None) => rate,
+        (None, Some(size), None) if size >= 1 && size <= n => SamplingRate::new(size as f64 / n as f64)?,
+        (None, Some(size), None) => {
             let expected = format!("1 to {n}, the number of records");
             return Err(TrainError::invalid("batches.expected_size", size, expected));
         }
-        (Some(_), Some(_)) => return Err(one_of("batches.expected_size", "both", "sampling_rate and expected_size")),
-        (None, None) => return Err(one_of("batches", "neither", "sampling_rate and expected_size")),
+        // Candidates are drawn at the largest rate.
+        (None, None, Some(Sampling::Group { rates })) => {
+            SamplingRate::new(rates.iter().map(|rate| rate.get()).fold(0.0, f64::max))?
+        }
+        (None, None, None) => return Err(one_of("batches", "none", ways)),
+        (.., Some(_)) => return Err(one_of("batches.sampling", "one of several", ways)),
+        (Some(_), Some(_), None) => return Err(one_of("batches.expected_size", "one of several", ways)),
     };
     let (steps, epochs) = match (batches.steps, batches.epochs) {
         (_, Some(0)) => return Err(TrainError::invalid("batches.epochs", 0, "at least 1")),

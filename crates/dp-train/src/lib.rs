@@ -7,6 +7,7 @@ mod config;
 mod device_name;
 mod early_stopping;
 mod error;
+mod group_sampling;
 mod observer;
 mod plan;
 mod purpose;
@@ -43,6 +44,7 @@ pub use dp_engine::{
 };
 pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use error::{Result, TrainError};
+pub use group_sampling::GroupSampling;
 pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, conditions_of_own_method, step_query};
 pub use purpose::Purpose;

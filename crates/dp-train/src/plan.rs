@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use dp_accounting::{
     Accountant, Calibration, Delta, DpEvent, Epsilon, Ledger, Mark, NeighbouringRelation, NoiseMultiplier,
-    SamplingRate, Scope,
+    PldAccountant, SamplingRate, Scope,
 };
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
 use dp_engine::{Blocks, Loss, ModelConfig, OptimiserConfig, PublicFacts};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
+use crate::group_sampling::{GroupSampling, times};
 use crate::ranks::held_by;
 use crate::schedule::{LearningRate, warm_up};
 use crate::trainer::{adds_noise, check_coupling};
@@ -189,6 +190,9 @@ pub struct TrainConfig {
     /// and changes the noise by about a thousandth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_records: Option<usize>,
+    /// Rates of the groups, the largest of which is that of `batches`; all the same unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_sampling: Option<GroupSampling>,
     /// Step size.
     pub learning_rate: LearningRate,
     /// Steps over which the rate rises linearly to that of the schedule; 0 for none.
@@ -218,6 +222,7 @@ impl TrainConfig {
             loss,
             batches,
             block_records: None,
+            group_sampling: None,
             learning_rate,
             warm_up_steps: 0,
             optimiser: OptimiserConfig::default(),
@@ -281,7 +286,7 @@ impl Plan {
     /// required of a method that has none, or if FairLens is asked for with what it is not defined
     /// for; [`TrainError::Clipping`] and [`TrainError::Accounting`] if the method's parameters or
     /// the noise of its counts are out of range.
-    pub fn new(config: TrainConfig, facts: PublicFacts) -> Result<Self> {
+    pub fn new(mut config: TrainConfig, facts: PublicFacts) -> Result<Self> {
         let rate = config.batches.sampling_rate;
         if facts.n_records == 0 {
             return Err(TrainError::invalid("n_records", 0, "at least 1"));
@@ -313,9 +318,11 @@ impl Plan {
             let expected = format!("a loss for {} classes", facts.n_classes);
             return Err(TrainError::invalid("loss", format!("{:?}", config.loss), expected));
         }
+        check_group_sampling(&config, facts)?;
+        config.group_sampling = with_shares(&config, facts, &PldAccountant::new(Self::RELATION))?;
         let event = match &config.privacy {
             None => DpEvent::NonPrivate,
-            Some(privacy) => step_event(privacy, rate, facts)?,
+            Some(privacy) => step_event(privacy, config.group_sampling.as_ref(), rate, facts)?,
         };
         let context = context(config.privacy.as_ref(), rate, facts);
         let given = config.early_stopping.map(|_| "the validation records that decide when to stop".to_owned());
@@ -367,17 +374,30 @@ impl Plan {
         };
         let BatchPlan { sampling_rate, steps, .. } = config.batches;
         let with = |noise_multiplier| PrivacyConfig { noise_multiplier, ..privacy.clone() };
-        let event = |noise_multiplier| step_event(&with(noise_multiplier), sampling_rate, facts);
+        check_group_sampling(&TrainConfig { privacy: Some(privacy.clone()), ..config.clone() }, facts)?;
+        let by_group = config.group_sampling.clone();
+        let event = |noise_multiplier| -> Result<DpEvent> {
+            let privacy = with(noise_multiplier);
+            match &by_group {
+                // Other groups get the shares that cost as much.
+                Some(sampling) if sampling.wants_shares(&privacy.clipping) => {
+                    sampling.least_drawn(&privacy.clipping, &context(Some(&privacy), sampling_rate, facts), steps)
+                }
+                sampling => Ok(repeated(&step_event(&privacy, sampling.as_ref(), sampling_rate, facts)?, steps)),
+            }
+        };
         // Refuses what has no event, with its reason, before noise is searched for.
+        step_event(&privacy, None, sampling_rate, facts)?;
         event(privacy.noise_multiplier)?;
         if let Some(ledger) = spent {
             ledger.compose_into(&mut accountant)?;
         }
-        let calibration = Calibration::of_remaining_budget(accountant, target, privacy.delta)?;
-        let noise_multiplier = calibration.noise_multiplier(|noise_multiplier| {
-            event(noise_multiplier).map_or(DpEvent::NonPrivate, |event| event.repeated(steps))
-        })?;
-        Self::new(TrainConfig { privacy: Some(with(noise_multiplier)), ..config }, facts)
+        let calibration = Calibration::of_remaining_budget(accountant.clone(), target, privacy.delta)?;
+        let noise_multiplier =
+            calibration.noise_multiplier(|noise_multiplier| event(noise_multiplier).unwrap_or(DpEvent::NonPrivate))?;
+        config.privacy = Some(with(noise_multiplier));
+        config.group_sampling = with_shares(&config, facts, &accountant)?;
+        Self::new(config, facts)
     }
 
     /// The same plan for records that were shaped by constants taken from the records themselves,
@@ -424,11 +444,15 @@ impl Plan {
     pub fn ledger(&self, steps: u64) -> Result<Ledger> {
         let mut ledger = Ledger::new(Self::RELATION);
         self.prior_releases.iter().try_for_each(|event| ledger.record(event, 1))?;
-        ledger.record(&self.event, steps)?;
+        if steps > 0 {
+            ledger.record(&repeated(&self.event, steps), 1)?;
+        }
         Ok(ledger)
     }
 
-    /// The releases of one step. They are fixed before training and do not depend on the data.
+    /// The releases of one step. They are fixed before training and do not depend on the data. Where
+    /// groups have rates of their own, a record meets the alternative of its group, in every step the
+    /// same.
     pub fn step_event(&self) -> &DpEvent {
         &self.event
     }
@@ -436,12 +460,26 @@ impl Plan {
     /// The releases of the whole run, including the ones before training
     /// ([`Self::with_prior_releases`]).
     pub fn event(&self) -> DpEvent {
-        let steps = self.event.clone().repeated(self.config.batches.steps);
+        let steps = repeated(&self.event, self.config.batches.steps);
         if self.prior_releases.is_empty() {
             steps
         } else {
             DpEvent::Composed([self.prior_releases.as_slice(), &[steps]].concat())
         }
+    }
+
+    /// What the whole run releases about a record of each group, earlier releases included, where
+    /// groups have rates of their own.
+    pub fn events_by_group(&self) -> Option<Vec<DpEvent>> {
+        let DpEvent::OneOf(of_groups) = &self.event else { return None };
+        let steps = |event: &DpEvent| times(event.clone(), self.config.batches.steps);
+        let with_prior = |event| DpEvent::Composed([self.prior_releases.as_slice(), &[steps(event)]].concat());
+        Some(of_groups.iter().map(with_prior).collect())
+    }
+
+    /// Each group's share of the method's bound, where groups have rates of their own.
+    pub fn group_shares(&self) -> Option<&[f64]> {
+        self.config.group_sampling.as_ref()?.shares.as_deref()
     }
 
     /// The learning rate of a 0-based step, warm-up included.
@@ -503,6 +541,10 @@ impl Plan {
         } else if !self.count_noise_multipliers().is_empty() {
             covered
                 .push("the noisy counts, rounded to a grid alike, and the thresholds that follow from them".to_owned());
+        }
+        if self.config.group_sampling.is_some() {
+            covered
+                .push("which groups are drawn at which rates: a record meets the alternative of its group".to_owned());
         }
         let not_covered = vec!["running time and memory".to_owned()];
         let seed = (!is_private).then(|| NOT_PRIVATE.to_owned());
@@ -574,8 +616,63 @@ fn context(privacy: Option<&PrivacyConfig>, rate: SamplingRate, facts: PublicFac
     }
 }
 
+/// An event of one step, as often: a record that meets one of several alternatives meets the same
+/// every time.
+fn repeated(step: &DpEvent, steps: u64) -> DpEvent {
+    match step {
+        DpEvent::OneOf(of_groups) => {
+            DpEvent::OneOf(of_groups.iter().map(|event| times(event.clone(), steps)).collect())
+        }
+        step => step.clone().repeated(steps),
+    }
+}
+
+/// Refuses rates by group that cannot be, or cannot be accounted for.
+fn check_group_sampling(config: &TrainConfig, facts: PublicFacts) -> Result<()> {
+    let Some(sampling) = &config.group_sampling else { return Ok(()) };
+    sampling.validate(facts.n_groups)?;
+    let (largest, rate) = (sampling.largest_rate(), config.batches.sampling_rate.get());
+    if largest.to_bits() != rate.to_bits() {
+        let expected = format!("{largest}, the largest rate of a group");
+        return Err(TrainError::invalid("batches.sampling_rate", rate, expected));
+    }
+    match &config.privacy {
+        Some(privacy) if privacy.clipping.certified() => Ok(()),
+        Some(_) => Err(TrainError::invalid(
+            "batches.sampling",
+            "by group",
+            "none: records influence each other's gradients, and no rate could be accounted for",
+        )),
+        None => Err(TrainError::invalid("batches.sampling", "by group", "none without privacy")),
+    }
+}
+
+/// The rates of the groups with a share for each.
+fn with_shares(
+    config: &TrainConfig,
+    facts: PublicFacts,
+    spent: &(impl Accountant + Clone),
+) -> Result<Option<GroupSampling>> {
+    let (Some(sampling), Some(privacy)) = (config.group_sampling.clone(), &config.privacy) else {
+        return Ok(config.group_sampling.clone());
+    };
+    if !sampling.wants_shares(&privacy.clipping) {
+        let shares = sampling.shares.unwrap_or_else(|| vec![1.0; sampling.rates.len()]);
+        return Ok(Some(GroupSampling { shares: Some(shares), rates: sampling.rates }));
+    }
+    let BatchPlan { sampling_rate, steps, .. } = config.batches;
+    let context = context(Some(privacy), sampling_rate, facts);
+    let found = sampling.with_equal_epsilon(&privacy.clipping, &context, steps, spent, privacy.delta)?;
+    Ok(Some(found))
+}
+
 /// The event of one step.
-fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -> Result<DpEvent> {
+fn step_event(
+    privacy: &PrivacyConfig,
+    by_group: Option<&GroupSampling>,
+    rate: SamplingRate,
+    facts: PublicFacts,
+) -> Result<DpEvent> {
     let limit = 1.0 / facts.n_records as f64;
     if privacy.delta.get() >= limit && !privacy.allow_large_delta {
         let expected = format!("less than 1/n = {limit:.3e}");
@@ -593,6 +690,9 @@ fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -
     privacy.clipping.build(&context)?;
     if !adds_noise(privacy.clipping.coupling) {
         return Ok(DpEvent::NonPrivate);
+    }
+    if let Some(sampling) = by_group {
+        return sampling.event(&privacy.clipping, &context, 1);
     }
     Ok(step_query(&privacy.clipping, privacy.noise_multiplier, &context, 1)?.poisson_sampled(rate))
 }

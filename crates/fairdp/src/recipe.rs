@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
-use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
+use dp_clipping::{ClipConfig, ClipError, Controller, PresetParams, PublicContext, registry};
 use dp_linear::{Goal, Objective};
 use dp_table::declaration::{EntryError, question};
 use dp_train::ImageShape;
@@ -365,6 +365,13 @@ impl SgdMethod {
         }
         if clipping.needs_groups() && !has_groups {
             let message = format!("method.name = \"{name}\": it treats groups differently, and there is no [[group]]");
+            return Err(EntryError::new("method.name", message));
+        }
+        if matches!(clipping.controller, Controller::ByRate { .. }) {
+            let message = format!(
+                "method.name = \"{name}\": it takes a sampling rate for each group, which the library `dp-train` alone has so \
+                 far; expected another method (`fairdp methods`)"
+            );
             return Err(EntryError::new("method.name", message));
         }
         let (default_rate, default_steps) = architecture.pace(records_per_unit);

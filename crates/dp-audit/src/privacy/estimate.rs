@@ -1,6 +1,6 @@
 //! From what an attacker got right to lower bounds on ε.
 
-use dp_accounting::{Accountant, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, normal_quantile};
+use dp_accounting::{Accountant, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, TradeOff, normal_quantile};
 
 use dp_train::{Plan, Result};
 
@@ -55,6 +55,40 @@ pub(crate) fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64> {
     accountant.compose(&DpEvent::gaussian(NoiseMultiplier::new((1.0 / mu).max(1e-6))?), 1)?;
     let bound = accountant.epsilon(delta)?;
     Ok(bound.lower.unwrap_or(bound.epsilon).get())
+}
+
+/// A lower bound on ε at δ among mechanisms that differ in the factor on their noise alone: that of the
+/// largest factor at which the attack is possible. From false alarms and misses as
+/// [`mu_of_many_runs`]; 0 if the attack is possible with four times the noise.
+pub(super) fn epsilon_of_family(
+    claim: &dyn Fn(f64) -> Result<Option<DpEvent>>,
+    (false_alarms, misses): ((u32, u32), (u32, u32)),
+    failure: f64,
+    delta: Delta,
+) -> Result<f64> {
+    let alarms = upper_bound(false_alarms.0, false_alarms.1, failure / 2.0);
+    let misses = upper_bound(misses.0, misses.1, failure / 2.0);
+    let with = |log_factor: f64| -> Result<Option<PldAccountant>> {
+        let Some(event) = claim(2_f64.powf(log_factor))? else { return Ok(None) };
+        let mut accountant = PldAccountant::new(Plan::RELATION);
+        accountant.compose(&event, 1)?;
+        Ok(Some(accountant))
+    };
+    let is_possible = |log_factor: f64| -> Result<bool> {
+        let Some(accountant) = with(log_factor)? else { return Ok(true) };
+        Ok(misses >= TradeOff::new(&accountant).false_negative_rate(alarms)?.guaranteed)
+    };
+    let (mut low, mut high) = (-2.0_f64, 2.0);
+    if is_possible(high)? {
+        return Ok(0.0);
+    }
+    for _ in 0..8 {
+        let middle = low.midpoint(high);
+        if is_possible(middle)? { low = middle } else { high = middle }
+    }
+    // The true noise is below that of `high`.
+    let bound = with(high)?.map(|accountant| accountant.epsilon(delta)).transpose()?;
+    Ok(bound.map_or(0.0, |bound| bound.lower.unwrap_or(bound.epsilon).get()))
 }
 
 /// A lower bound on ε at δ from one run with `n_canaries`, each there with probability ½: of

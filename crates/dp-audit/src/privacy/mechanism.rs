@@ -4,13 +4,13 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
-use dp_clipping::{ClipBatch, MethodEntry, PresetParams};
+use dp_accounting::{Delta, DpEvent, NoiseMultiplier, SamplingRate};
+use dp_clipping::{ClipBatch, Controller, MethodEntry, PresetParams};
 use dp_engine::{DType, Device, Loss, ModelConfig, PublicFacts, Records};
 use dp_train::ranks::on_threads;
 use dp_train::{
-    BatchPlan, Execution, LearningRate, Observer, Plan, PrivacyConfig, RandomStreams, Result, StepState, StepView,
-    TrainConfig, Trainer,
+    BatchPlan, Execution, GroupSampling, LearningRate, Observer, Plan, PrivacyConfig, RandomStreams, Result, StepState,
+    StepView, TrainConfig, Trainer,
 };
 use rand::{CryptoRng, Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -33,32 +33,58 @@ const RATE: f64 = 1e-9;
 const STEPS: u64 = 2;
 /// μ of the gradient queries of a run.
 const MU: f64 = 1.0;
+/// Rates of the groups of a method that draws them at rates of their own.
+const RATES: [f64; N_GROUPS] = [0.3, 1.0];
+/// Steps and μ of its runs: so many and so much noise that the guarantee of a group which is rarely drawn
+/// is far from that of a Gaussian of the same noise.
+const STEPS_BY_RATE: u64 = 20;
+const MU_BY_RATE: f64 = 2.0;
+
+/// Whether groups are drawn at rates of their own.
+fn is_by_rate(entry: &MethodEntry) -> bool {
+    matches!(entry.default_config().controller, Controller::ByRate { .. })
+}
 
 /// Settings of the presets, the same for all methods.
 pub(super) fn params() -> PresetParams {
     PresetParams { clip_norm: CLIP_NORM, ..PresetParams::default() }
 }
 
-/// A plan of full batches, whose gradient queries together have μ = [`MU`].
+/// A plan whose candidates are all records, and whose gradient queries together have μ = `mu` for a
+/// record that stays in every batch.
 fn plan(
     entry: &MethodEntry,
     facts: PublicFacts,
-    steps: u64,
-    sigma_factor: f64,
+    (steps, mu): (u64, f64),
+    rates: Option<GroupSampling>,
     ranks: NonZeroUsize,
     delta: Delta,
 ) -> Result<Plan> {
-    let sigma = NoiseMultiplier::new(sigma_factor * (steps as f64).sqrt() / MU)?;
+    let sigma = NoiseMultiplier::new((steps as f64).sqrt() / mu)?;
     let privacy =
         PrivacyConfig { allow_large_delta: true, ..PrivacyConfig::new(entry.config(&params())?, sigma, delta) };
     let batches = BatchPlan::new(SamplingRate::new(1.0)?, steps, 1);
     let config = TrainConfig {
         privacy: Some(privacy),
+        group_sampling: rates,
         // Two blocks for each of several ranks.
         block_records: (ranks.get() > 1).then(|| facts.n_records.div_ceil(2 * ranks.get())),
         ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::Constant(RATE))
     };
     Plan::new(config, facts)
+}
+
+/// The plan with a fault of its rates or shares, which it does not claim.
+fn with_plant(plan: &Plan, plant: Option<Plant>) -> Result<Plan> {
+    let mut config = plan.config().clone();
+    if let Some(GroupSampling { rates, shares: Some(shares) }) = &mut config.group_sampling {
+        match plant {
+            Some(Plant::UnchargedRate) => rates.fill(SamplingRate::new(1.0)?),
+            Some(Plant::OtherThreshold) => shares.rotate_left(1),
+            _ => {}
+        }
+    }
+    Plan::new(config, plan.facts())
 }
 
 /// The input of a canary whose gradient adds the most to the sum, in units of the bound: the
@@ -175,6 +201,8 @@ fn play_rank(
 pub(super) struct OneCanary<'a> {
     entry: &'a MethodEntry,
     pub(super) plan: Plan,
+    /// What is run in its place, with a fault of the rates or without.
+    played: Plan,
     /// The same with twice the noise: the second release where streams are used again.
     pub(super) second: Plan,
     facts: PublicFacts,
@@ -198,10 +226,17 @@ impl<'a> OneCanary<'a> {
     ) -> Result<Self> {
         let n_records = WITHIN + ABOVE.iter().sum::<usize>() + 1;
         let facts = PublicFacts { n_records, n_inputs: 1, n_classes: 2, n_groups: N_GROUPS };
-        let plan_with = |factor| plan(entry, facts, STEPS, factor, ranks, delta);
-        let (plan, second) = (plan_with(1.0)?, plan_with(2.0)?);
+        let (steps, mu, rates) = if is_by_rate(entry) {
+            let rates = RATES.map(SamplingRate::new).into_iter().collect::<Result<_, _>>()?;
+            (STEPS_BY_RATE, MU_BY_RATE, Some(GroupSampling::new(rates)))
+        } else {
+            (STEPS, MU, None)
+        };
+        let plan_with = |mu| plan(entry, facts, (steps, mu), rates.clone(), ranks, delta);
+        let (plan, second) = (plan_with(mu)?, plan_with(mu / 2.0)?);
         let input = canary_input(entry, &plan)?;
-        Ok(Self { entry, plan, second, facts, input, group, plant, ranks })
+        let played = with_plant(&plan, plant)?;
+        Ok(Self { entry, plan, played, second, facts, input, group, plant, ranks })
     }
 
     fn records(&self, present: bool) -> Result<Records> {
@@ -232,7 +267,7 @@ impl<'a> OneCanary<'a> {
         let records = self.records(present)?;
         let reuse = self.plant == Some(Plant::SeedReuse);
         let again = reuse.then(|| streams.duplicate());
-        let first = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
+        let first = play(self.entry, &self.played, &records, streams, self.plant, self.ranks)?;
         let mut statistics = self.look(&first, &self.plan);
         if let Some(streams) = again {
             // The same noise in two releases of different scale: their difference has none.
@@ -244,6 +279,15 @@ impl<'a> OneCanary<'a> {
             statistics[3] = self.residue(&first, &self.plan, [1.0, -1.0]);
         }
         Ok(statistics)
+    }
+
+    /// The claim about the canary with this factor on the noise of a method that draws groups at rates of
+    /// their own; `None` of others, whose claim is a Gaussian's.
+    pub(super) fn claim_with_noise(&self, factor: f64) -> Result<Option<DpEvent>> {
+        let Some(shares) = self.plan.group_shares() else { return Ok(None) };
+        let sigma = NoiseMultiplier::new(factor * self.plan.context().noise_multiplier / shares[self.group])?;
+        let step = DpEvent::gaussian(sigma).poisson_sampled(SamplingRate::new(RATES[self.group])?);
+        Ok(Some(step.repeated(self.plan.config().batches.steps)))
     }
 
     /// Where the canary's gradient points, but for its sign.
@@ -275,12 +319,14 @@ impl<'a> OneCanary<'a> {
         let sigma = plan.context().noise_multiplier;
         // One of the others of the canary's group has its norm, hence its scale.
         let twin = WITHIN + if self.group == 0 { 0 } else { ABOVE[0] };
+        let by_rate = plan.group_shares().map(|shares| (RATES[self.group], shares[self.group]));
         let (mut likelihood, mut plain, mut counts) = (0.0, 0.0, 0.0);
         for (step, seen) in played.seen.iter().enumerate() {
             let (norms, scales) = (&played.transcript.norms[step], &played.transcript.scales[step]);
-            let share = norms[twin] * scales[twin] / seen.bound;
+            let share = by_rate.map_or(norms[twin] * scales[twin] / seen.bound, |(_, share)| share);
             let x = -self.without_others(played, step, self.direction()) / seen.bound;
-            likelihood += (share * x - 0.5 * share * share) / (sigma * sigma);
+            let log_ratio = (share * x - 0.5 * share * share) / (sigma * sigma);
+            likelihood += by_rate.map_or(log_ratio, |(rate, _)| (1.0 - rate + rate * log_ratio.exp()).ln());
             let sum: f64 = played.sums[step].iter().zip(self.direction()).map(|(sum, u)| sum * u).sum();
             plain += sum / (sigma * CLIP_NORM);
             counts += seen.counts;
@@ -310,7 +356,7 @@ impl<'a> ManyCanaries<'a> {
         delta: Delta,
     ) -> Result<Self> {
         let facts = PublicFacts { n_records: n, n_inputs: n, n_classes: 2, n_groups: N_GROUPS };
-        let plan = plan(entry, facts, 1, 1.0, ranks, delta)?;
+        let plan = plan(entry, facts, (1, MU), None, ranks, delta)?;
         let noise = NoiseMultiplier::new(plan.context().noise_multiplier)?;
         let claim = Claim::new(noise, SamplingRate::new(1.0)?, 1, delta)?;
         let input = canary_input(entry, &plan)?;

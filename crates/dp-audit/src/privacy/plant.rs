@@ -31,6 +31,11 @@ pub enum Plant {
     /// Noise for the base threshold in place of the largest of the groups', where that follows this
     /// step's counts.
     SmallNoise,
+    /// Every candidate stays in the batch, whatever the rate of its group.
+    UnchargedRate,
+    /// Records of a group are clipped at the threshold of another, where groups are drawn at rates of
+    /// their own.
+    OtherThreshold,
     /// Two releases under the same random streams.
     SeedReuse,
     /// Each of several ranks adds separate noise, with its share of the standard deviation instead
@@ -71,6 +76,7 @@ impl Plant {
                 !config.queries(&context).is_empty()
             }
             Self::SmallNoise => per_group,
+            Self::UnchargedRate | Self::OtherThreshold => matches!(config.controller, Controller::ByRate { .. }),
             Self::NoCap
             | Self::PrivateDivisor
             | Self::DataScaling

@@ -5,7 +5,9 @@ use std::num::NonZeroUsize;
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, Controller, MethodEntry, MethodState, PresetParams, Weights};
 use dp_engine::{DType, Device, DropoutKey, Model, ModelConfig, PublicFacts, Records};
-use dp_train::{BatchPlan, Execution, FixedStep, LearningRate, Plan, PrivacyConfig, Result, TrainConfig};
+use dp_train::{
+    BatchPlan, Execution, FixedStep, GroupSampling, LearningRate, Plan, PrivacyConfig, Result, TrainConfig,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -36,6 +38,8 @@ pub(super) struct Case {
     pub(super) weights: Option<Vec<f64>>,
     pub(super) released: Vec<Vec<f64>>,
     pub(super) sampling_rate: f64,
+    /// Rates of the groups, over the largest, and shares of the bound.
+    pub(super) by_group: Option<Vec<(f64, f64)>>,
     pub(super) dropout: u64,
     pub(super) dtype: DType,
     pub(super) micro_batch: usize,
@@ -116,6 +120,7 @@ impl Case {
         let clip_norm = 10_f64.powf(rng.random_range(-3.0..1.5));
         let upper_bound = Some(clip_norm * 10_f64.powf(rng.random_range(-1.0..2.0)));
         let clipping = (method.preset)(&PresetParams { clip_norm, upper_bound, ..PresetParams::default() });
+        let by_rate = matches!(clipping.controller, Controller::ByRate { .. });
         let mut case = Self {
             channels,
             vocabulary,
@@ -133,6 +138,15 @@ impl Case {
                 .then(|| (0..n_groups).map(|_| 10_f64.powf(rng.random_range(-2.0..1.0))).collect()),
             released: Vec::new(),
             sampling_rate: [1.0, 1.0, 0.5, 0.1][rng.random_range(0..4)],
+            by_group: by_rate.then(|| {
+                let mut of_groups: Vec<(f64, f64)> = (0..n_groups)
+                    .map(|_| (rng.random_range(0.01..1.0), 10_f64.powf(rng.random_range(-2.0..0.0))))
+                    .collect();
+                // The largest rate is that of the candidates, and some group has the whole bound.
+                of_groups[rng.random_range(0..n_groups)].0 = 1.0;
+                of_groups[rng.random_range(0..n_groups)].1 = 1.0;
+                of_groups
+            }),
             dropout: rng.random(),
             dtype,
             micro_batch: [1_024, 1_024, 1_024, 64, 32, 7, 3, 1][rng.random_range(0..8)],
@@ -168,7 +182,7 @@ impl Case {
     pub(super) fn set_threshold(&mut self, value: f64) {
         let value = value.clamp(2_f64.powi(-60), 2_f64.powi(60));
         match &mut self.clipping.controller {
-            Controller::Constant { threshold } => *threshold = value,
+            Controller::Constant { threshold } | Controller::ByRate { threshold } => *threshold = value,
             Controller::PerGroup { base, .. } => *base = value,
             // A controller with a memory.
             _ => self.threshold = Some(value),
@@ -201,16 +215,29 @@ impl Case {
         let batches = BatchPlan::new(SamplingRate::new(self.sampling_rate)?, 1, 1);
         let privacy = PrivacyConfig::new(self.clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-9)?);
         let rate = LearningRate::Constant(0.1);
-        let config = TrainConfig::new(self.model.clone(), self.task.loss.clone(), batches, rate);
-        Plan::new(TrainConfig { privacy: Some(privacy), block_records: self.block_records, ..config }, self.facts())
+        let config = TrainConfig {
+            privacy: Some(privacy),
+            block_records: self.block_records,
+            group_sampling: self.by_group.as_ref().map(|of_groups| self.group_sampling(of_groups)).transpose()?,
+            ..TrainConfig::new(self.model.clone(), self.task.loss.clone(), batches, rate)
+        };
+        Plan::new(config, self.facts())
+    }
+
+    fn group_sampling(&self, of_groups: &[(f64, f64)]) -> Result<GroupSampling> {
+        let rates = of_groups.iter().map(|(rate, _)| SamplingRate::new(rate * self.sampling_rate));
+        let shares = Some(of_groups.iter().map(|(_, share)| *share).collect());
+        Ok(GroupSampling { rates: rates.collect::<Result<_, _>>()?, shares })
     }
 
     /// In one line, for people.
     pub(super) fn describe(&self) -> String {
-        let Self { model, task, data, batch, record, clipping, threshold, micro_batch, threads, dtype, .. } = self;
+        let Self {
+            model, task, data, batch, record, clipping, threshold, by_group, micro_batch, threads, dtype, ..
+        } = self;
         format!(
             "{model:?}, {loss:?}, record {record} of {n}, {drawn} drawn, {dtype:?}, {clipping:?}, threshold {threshold:?}, \
-             micro-batch {micro_batch}, threads {threads}",
+             groups {by_group:?}, micro-batch {micro_batch}, threads {threads}",
             loss = task.loss,
             n = data.len(),
             drawn = batch.len()

@@ -100,7 +100,7 @@ type Steps = [Result<BeforeNoise>; 3];
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Largest change of the sum over its bound.
+    /// Largest change of the sum over its bound, of which a record of a group may have a share alone.
     pub sum_ratio: f64,
     /// Largest change of a count over its declared sensitivity.
     pub count_ratio: f64,
@@ -122,13 +122,13 @@ impl Comparison {
         }
     }
 
-    /// Compares the sum of a step with its neighbour's.
-    fn compare_sums(&mut self, with: &BeforeNoise, without: &BeforeNoise) {
+    /// Compares the sum of a step with its neighbour's. The record may reach this share of the bound.
+    fn compare_sums(&mut self, with: &BeforeNoise, without: &BeforeNoise, share: f64) {
         if with.bound != without.bound {
             self.note(Breach::Bound);
         }
         if with.sum.iter().chain(&without.sum).all(|value| value.is_finite()) {
-            let change = distance(&with.sum, &without.sum) / with.bound;
+            let change = distance(&with.sum, &without.sum) / (with.bound * share);
             self.sum_ratio = self.sum_ratio.max(change);
             if change > 1.0 {
                 self.note(Breach::Sum(change));
@@ -163,6 +163,15 @@ impl Comparison {
     }
 }
 
+/// A plan whose groups are clipped at the threshold of the next one.
+fn with_other_thresholds(plan: &Plan) -> Result<Plan> {
+    let mut config = plan.config().clone();
+    if let Some(shares) = config.group_sampling.as_mut().and_then(|sampling| sampling.shares.as_mut()) {
+        shares.rotate_left(1);
+    }
+    Plan::new(config, plan.facts())
+}
+
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
@@ -180,8 +189,17 @@ impl Neighbours<'_> {
     /// With a fault planted, or with none.
     pub(super) fn compare_with(&self, fault: Option<Fault>) -> Result<Comparison> {
         let position = self.batch.iter().position(|&row| row == self.record).unwrap_or(0);
+        let group = self.records.groups().get(self.record).copied().unwrap_or(0);
+        let share = self.plan.group_shares().map_or(1.0, |shares| shares[group]);
+        let planted = (fault == Some(Fault::OtherThreshold)).then(|| with_other_thresholds(self.plan)).transpose()?;
+        let played = Neighbours {
+            plan: planted.as_ref().unwrap_or(self.plan),
+            otherwise: self.otherwise.clone(),
+            execution: self.execution.clone(),
+            ..*self
+        };
         let mut comparison = Comparison::default();
-        let mut of_ranks = self.on_ranks(fault)?;
+        let mut of_ranks = played.on_ranks(fault)?;
         let [with, absent, blanked] = of_ranks.swap_remove(0);
         let stopped = |error: TrainError| Breach::Stopped(error.to_string());
         let with = match with {
@@ -198,7 +216,7 @@ impl Neighbours<'_> {
                 // Sums are compared only for full batches: a shorter draw may be cut into other
                 // pieces, which is public.
                 if self.plan.config().batches.sampling_rate.get() == 1.0 {
-                    comparison.compare_sums(&with, &without);
+                    comparison.compare_sums(&with, &without, share);
                 }
             }
             Err(error) => comparison.note(stopped(error)),
@@ -206,7 +224,7 @@ impl Neighbours<'_> {
         match blanked {
             Ok(without) => {
                 comparison.compare_others(&with, &without, position);
-                comparison.compare_sums(&with, &without);
+                comparison.compare_sums(&with, &without, share);
             }
             Err(error) => comparison.note(stopped(error)),
         }
@@ -220,7 +238,7 @@ impl Neighbours<'_> {
             }
         }
         if let Some(otherwise) = &self.otherwise {
-            let mut trainer = self.trainer(self.records, otherwise.clone())?;
+            let mut trainer = played.trainer(self.records, otherwise.clone())?;
             match with_planted(fault, || trainer.before_noise(self.batch, self.fixed)) {
                 Ok(other) if !same_bits(&other.sum, &with.sum) => comparison.note(Breach::Split),
                 Ok(_) => {}

@@ -36,6 +36,13 @@ pub enum Controller {
         /// `C` or `Z`.
         threshold: f64,
     },
+    /// The same, of the group that is drawn least often. A group that is drawn more often has a smaller
+    /// threshold, so that the guarantee of every group is the same: the share of `C` follows from the
+    /// rates, which the trainer knows. Where all groups are drawn alike it is 1.
+    ByRate {
+        /// `C`.
+        threshold: f64,
+    },
     /// A geometric update from one noisy count per step, which steers a fraction of the batch
     /// towards a target.
     ///
@@ -126,7 +133,7 @@ impl Controller {
     /// The threshold that the controller begins with: constant, initial or base.
     pub fn first_threshold(&self) -> f64 {
         match *self {
-            Self::Constant { threshold } => threshold,
+            Self::Constant { threshold } | Self::ByRate { threshold } => threshold,
             Self::Geometric { initial, .. } | Self::Own { initial, .. } => initial,
             Self::PerGroup { base, .. } => base,
         }
@@ -136,7 +143,7 @@ impl Controller {
     pub(crate) fn initial_threshold(&self) -> Option<f64> {
         match *self {
             Self::Geometric { initial, .. } | Self::Own { initial, .. } => Some(initial),
-            Self::Constant { .. } | Self::PerGroup { .. } => None,
+            Self::Constant { .. } | Self::ByRate { .. } | Self::PerGroup { .. } => None,
         }
     }
 
@@ -149,7 +156,7 @@ impl Controller {
         release: &mut dyn Release,
     ) -> Control {
         match *self {
-            Self::Constant { threshold } => constant::step(threshold),
+            Self::Constant { threshold } | Self::ByRate { threshold } => constant::step(threshold),
             Self::Geometric { initial, target, tolerance, rate, lower_bound, counted, bits, count_noise } => {
                 let current = memory.unwrap_or(initial);
                 let (fraction, query) = geometric::release_fraction(
@@ -177,6 +184,7 @@ impl Controller {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Constant { .. } => "constant",
+            Self::ByRate { .. } => "by-rate",
             Self::Geometric { .. } => "geometric",
             Self::PerGroup { .. } => "per-group",
             Self::Own { controller, .. } => controller.name(),
@@ -185,7 +193,7 @@ impl Controller {
 
     pub(crate) fn validate(&self) -> Result<(), ClipError> {
         match *self {
-            Self::Constant { threshold } => check_threshold("threshold", threshold),
+            Self::Constant { threshold } | Self::ByRate { threshold } => check_threshold("threshold", threshold),
             Self::Geometric { initial, target, tolerance, rate, lower_bound, count_noise, .. } => {
                 check_threshold("initial", initial)?;
                 check("target", target, 0.0..=1.0, "a number in [0, 1]")?;

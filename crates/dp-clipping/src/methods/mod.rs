@@ -1,6 +1,7 @@
 //! The named methods, one file each; [`crate::registry`] lists them.
 
 pub(crate) mod adaptive;
+pub(crate) mod asc;
 pub(crate) mod automatic;
 pub(crate) mod bounded_adaptive;
 pub(crate) mod bounded_global_adapt;

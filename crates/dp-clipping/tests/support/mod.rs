@@ -75,6 +75,7 @@ fn controller() -> impl Strategy<Value = Controller> {
         });
     prop_oneof![
         magnitude().prop_map(|threshold| Controller::Constant { threshold }),
+        magnitude().prop_map(|threshold| Controller::ByRate { threshold }),
         own_controller(),
         geometric,
         (magnitude(), any::<bool>(), count_noise()).prop_map(|(base, of_groups, count_noise)| {

@@ -56,8 +56,8 @@ impl<'a> Analyser<'a> {
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if a setting is too small, the plan is not private (nothing
-    /// is clipped then), trains with one error of clipping alone or does not train by plain
-    /// gradient steps; [`TrainError::Mismatch`] if the records do not fit the plan.
+    /// is clipped then), trains with one error of clipping alone, draws groups at rates of
+    /// their own, or does not train by plain gradient steps; [`TrainError::Mismatch`] if the records do not fit the plan.
     pub fn new(
         plan: &'a Plan,
         records: &'a Records,
@@ -73,6 +73,10 @@ impl<'a> Analyser<'a> {
                 "a private plan: without clipping there is no error of it",
             ));
         };
+        if config.group_sampling.is_some() {
+            let expected = "none: a batch of an analysis is drawn at one rate";
+            return Err(TrainError::invalid("batches.sampling", "by group", expected));
+        }
         let taken_apart = match privacy.clipping.coupling {
             Coupling::None | Coupling::Fairlens { form: FairlensForm::Paper, .. } => true,
             Coupling::Fairlens { form: FairlensForm::Code, .. } | Coupling::MagnitudeOnly | Coupling::DirectionOnly => {

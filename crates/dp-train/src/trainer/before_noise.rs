@@ -56,7 +56,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// The step on this batch up to its noise, by the code of [`Trainer::step`]. The parameters
-    /// stay as they are; the ledger does not.
+    /// stay as they are; the ledger does not. Where groups have rates of their own every candidate stays.
     ///
     /// **Shapes.** `batch` holds record numbers in ascending order, without repeats.
     ///
@@ -73,13 +73,17 @@ impl<'a> Trainer<'a> {
         let fixed_counts = FixedCounts::new(plan.context(), &state, &fixed.released)?;
         let method = self.method.replace(hook::method(Box::new(fixed_counts)));
         self.engine.set_dropout(Some(fixed.dropout));
+        if let Some(by_group) = &mut self.by_group {
+            by_group.keep_all(batch.len());
+        }
         let formed = self.clipped_sum(batch, false);
         self.method = method;
         let (pass, weighting) = formed?;
+        let seen = self.by_group.as_ref().map(|by_group| by_group.norms(&pass));
         Ok(BeforeNoise {
             sum: self.exact_sum()?,
             bound: self.sensitivity(weighting.bound),
-            counts: exact_counts(plan.context(), &state, &pass.clip_batch())?,
+            counts: exact_counts(plan.context(), &state, &pass.clip_batch(seen.as_deref()))?,
             norms: pass.norms,
             scales: weighting.scales,
             losses: pass.losses,

@@ -66,7 +66,7 @@ impl Trainer<'_> {
         };
         let weighting = self.weighting(&whole)?;
         // Before anything of the step is used: what cannot be recorded is not released.
-        self.ledger.record(self.plan.step_event(), 1)?;
+        self.enter(1)?;
         // The scales of all records are compared, so that all ranks find the same.
         let are_the_method_s =
             |in_advance: &Vec<AdvanceScale>| whole.scales(0..n_drawn, in_advance).eq(weighting.scales.iter().copied());
@@ -187,7 +187,8 @@ impl Trainer<'_> {
         };
         let of_piece = rounding_of_piece(self.batching.blocks.longest(), &self.engine.chained_terms(), unit);
         let grid = Grid::for_gradients(bound, self.plan.facts().n_records);
-        sensitivity(bound, of_piece, grid.step(), self.engine.model().parameters().len())
+        let of_all = sensitivity(bound, of_piece, grid.step(), self.engine.model().parameters().len());
+        self.by_group.as_ref().map_or(of_all, |by_group| by_group.sensitivity(bound, of_all))
     }
 
     /// From the sum to the gradient: noise for its sensitivity, and division by the public expected

@@ -37,9 +37,9 @@ impl Pass {
         Self { losses, norms, groups, blanked }
     }
 
-    /// As the clipping method sees it.
-    pub(super) fn clip_batch(&self) -> ClipBatch<'_> {
-        ClipBatch::new(&self.norms, &self.groups).with_losses(&self.losses[..])
+    /// As the clipping method sees it, with other norms where it has them.
+    pub(super) fn clip_batch<'a>(&'a self, norms: Option<&'a [f64]>) -> ClipBatch<'a> {
+        ClipBatch::new(norms.unwrap_or(&self.norms), &self.groups).with_losses(&self.losses[..])
     }
 
     /// The scales of the records at these positions, each out of its norm and group alone.
@@ -83,14 +83,14 @@ impl Trainer<'_> {
         if in_pieces && self.method.is_none() {
             let pass = self.plain_pass(rows)?;
             let weighting = self.weighting(&pass)?;
-            self.ledger.record(self.plan.step_event(), 1)?;
+            self.enter(1)?;
             return Ok((pass, weighting));
         }
         let mut pass = self.first_pass(rows, self.method.is_some() || wants_groups)?;
         let addition = self.regularise(rows, &mut pass)?;
         let weighting = self.weighting(&pass)?;
         // Before anything of the step is used: what cannot be recorded is not released.
-        self.ledger.record(self.plan.step_event(), 1)?;
+        self.enter(1)?;
         // Records with a share of their own are summed from those shares.
         if wants_groups || !matches!(addition, Some(Regularised::Own)) {
             self.second_pass(rows, &pass, &weighting.scales, wants_groups)?;
@@ -146,8 +146,12 @@ impl Trainer<'_> {
             }
             return Ok(Weighting { scales, ..Weighting::default() });
         };
-        let Clipped { scales, bound, group_bounds, queries, thresholds, .. } =
-            method.clip(&pass.clip_batch(), &mut self.streams.counts)?;
+        let norms = self.by_group.as_ref().map(|by_group| by_group.norms(pass));
+        let mut clipped = method.clip(&pass.clip_batch(norms.as_deref()), &mut self.streams.counts)?;
+        if let Some(by_group) = &self.by_group {
+            by_group.restrict(&mut clipped);
+        }
+        let Clipped { scales, bound, group_bounds, queries, thresholds, .. } = clipped;
         let made: Vec<f64> = queries.iter().map(|query| query.noise_multiplier).collect();
         let announced = self.plan.count_noise_multipliers();
         if made != announced {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "audit")]
 mod before_noise;
+mod by_group;
 mod certified;
 mod coupling;
 mod fairlens;
@@ -28,6 +29,7 @@ use serde_json::Value;
 
 #[cfg(feature = "audit")]
 pub use self::before_noise::BeforeNoise;
+use self::by_group::ByGroup;
 pub(crate) use self::coupling::{adds_noise, check_coupling};
 pub(crate) use self::fairlens::{FairLens, Regularised, Usable};
 #[cfg(feature = "audit")]
@@ -161,6 +163,8 @@ pub struct Trainer<'a> {
     pub(crate) execution: Execution,
     batching: Batching,
     buffers: StepBuffers,
+    /// Where groups have rates of their own.
+    by_group: Option<ByGroup>,
     pub(crate) control: RunControl<'a>,
     pub(crate) ledger: Ledger,
     pub(crate) counts: RunCounts,
@@ -279,6 +283,7 @@ impl<'a> Trainer<'a> {
             optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
             batching,
             buffers: StepBuffers { batch: Vec::new(), sum, group_gradients: Vec::new() },
+            by_group: config.group_sampling.as_ref().map(ByGroup::new),
             control: RunControl::default(),
             ledger: plan.ledger(0)?,
             counts: RunCounts::default(),
@@ -429,6 +434,9 @@ impl<'a> Trainer<'a> {
         self.is_broken = true;
         let mut rows = std::mem::take(&mut self.buffers.batch);
         self.batching.sampler.next_batch(&mut self.streams.sampling, &mut rows);
+        if let Some(by_group) = &mut self.by_group {
+            by_group.draw(&mut self.streams.sampling, &rows);
+        }
         let is_shared = self.execution.ranks.size() > 1;
         let wants_groups = !is_shared && observer.wants_group_gradients(step);
         // One key for all passes of the step, for the norms and for the sum.
@@ -540,9 +548,19 @@ impl<'a> Trainer<'a> {
             // The moment of the stop reveals something of the data: only the whole plan's ε holds
             // for it.
             let remaining = self.plan.config().batches.steps.saturating_sub(self.counts.steps);
-            self.ledger.record(self.plan.step_event(), remaining)?;
+            self.enter(remaining)?;
         }
         Ok(())
+    }
+
+    /// Enters the next steps in the ledger. What a record meets in all steps is one entry, which
+    /// then holds these as well.
+    pub(super) fn enter(&mut self, steps: u64) -> Result<()> {
+        if self.by_group.is_some() {
+            self.ledger = self.plan.ledger(self.counts.steps.saturating_add(steps))?;
+            return Ok(());
+        }
+        Ok(self.ledger.record(self.plan.step_event(), steps)?)
     }
 
     /// Regularisation and the optimiser's step, both on the private gradient.

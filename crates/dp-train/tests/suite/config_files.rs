@@ -124,8 +124,8 @@ fn what_a_document_says_wrong_is_named_with_its_line() {
     // 5/2⁶⁴ = 2.7e-19.
     assert_snapshot!(refused("expected_size = 250", "sampling_rate = 1e-300"), @"line 11: batches.sampling_rate = 1e-300: expected above 2.710505431213761e-19, for 64 bits to count the steps of 5 epochs");
     assert_snapshot!(refused("expected_size = 250", "sampling_rate = 2.7e-19"), @"line 11: batches.sampling_rate = 2.7e-19: expected above 2.710505431213761e-19, for 64 bits to count the steps of 5 epochs");
-    assert_snapshot!(refused("expected_size = 250", "expected_size = 250\nsampling_rate = 0.5"), @"line 11: batches.expected_size = both: expected one of sampling_rate and expected_size");
-    assert_snapshot!(refused("expected_size = 250", ""), @"line 10: batches = neither: expected one of sampling_rate and expected_size");
+    assert_snapshot!(refused("expected_size = 250", "expected_size = 250\nsampling_rate = 0.5"), @"line 11: batches.expected_size = one of several: expected one of sampling_rate, expected_size and sampling");
+    assert_snapshot!(refused("expected_size = 250", ""), @"line 10: batches = none: expected one of sampling_rate, expected_size and sampling");
     assert_snapshot!(refused("epochs = 5", ""), @"line 10: batches = neither: expected one of epochs and steps, or both");
     assert_snapshot!(refused("epochs = 5", "steps = 0"), @"line 12: batches.steps = 0: expected at least 1");
     assert_snapshot!(refused("epochs = 5", "epochs = 5\nsteps = 4"), @"line 12: batches.epochs = 5: expected 1 to 4, the number of steps");

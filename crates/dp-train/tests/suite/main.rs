@@ -5,6 +5,7 @@
 mod accounting;
 mod audit;
 mod bits;
+mod by_group;
 mod candle_nn;
 mod checkpoints;
 mod config_files;

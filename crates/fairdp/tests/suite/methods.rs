@@ -96,6 +96,8 @@ fn what_a_method_cannot_do_is_refused_by_key() {
     );
     let message = refusal("\"auto\"", "\"fairlens\"");
     assert!(message.contains("no ε would hold"), "{message}");
+    let message = refusal("\"auto\"", "\"asc\"");
+    assert!(message.contains("it takes a sampling rate for each group"), "{message}");
     let message = refusal("\"auto\"", "\"dpsgd\"\nsampling_rate = 1.5");
     assert!(message.contains("method.sampling_rate = 1.5: expected above 0, at most 1"), "{message}");
     let message = refusal("\"auto\"", "\"auto\"\nsteps = 3");
