@@ -538,7 +538,7 @@ fn outputs_and_options_are_refused_before_any_work() {
         ("--unit u --max-records-per-unit 0", "--max-records-per-unit = 0: expected at least 1"),
         ("--group y", "--group = y: expected a column that is neither the label nor another group"),
         ("--group g --group g", "--group = g: expected a column that is neither the label nor another group"),
-        ("--model tree", "--model = tree: expected auto, additive or mlp"),
+        ("--model tree", "--model = tree: expected auto, additive, mlp or network"),
         (
             "--method dpsg",
             "--method = dpsg: expected a method that fits: unknown; `fairdp methods` lists the names; did you mean `dpsgd`?",

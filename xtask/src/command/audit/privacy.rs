@@ -145,7 +145,7 @@ mod tests {
             run(&args).unwrap_err().to_string()
         };
         insta::assert_snapshot!(error("privacy --method dpsgd --quick --plant silent-count"), @"plant = silent-count: expected a fault that dpsgd can have: `silent-count` does not apply to it");
-        insta::assert_snapshot!(error("privacy --method dpsgd --plant none"), @"plant = none: expected one of no-cap, private-divisor, silent-count, data-scaling, small-noise, seed-reuse, rank-noise, rank-stream");
+        insta::assert_snapshot!(error("privacy --method dpsgd --plant none"), @"plant = none: expected one of no-cap, private-divisor, silent-count, data-scaling, small-noise, uncharged-rate, other-threshold, seed-reuse, rank-noise, rank-stream");
         insta::assert_snapshot!(error("privacy --method fairlens"), @"method = fairlens: expected a certified method: this one claims nothing");
         assert!(error("privacy --method none").contains("method = none: expected one of"));
     }

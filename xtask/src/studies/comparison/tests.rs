@@ -113,7 +113,7 @@ fn images_are_pixels() {
     let folder = tempfile::tempdir().unwrap();
     let idx = |name: &str, sides: &[u32], values: Vec<u8>| {
         let mut bytes = vec![0, 0, 8, sides.len() as u8];
-        sides.iter().for_each(|side| bytes.extend(side.to_be_bytes()));
+        bytes.extend(sides.iter().flat_map(|side| side.to_be_bytes()));
         bytes.extend(values);
         std::fs::write(folder.path().join(name), bytes).unwrap();
     };
