@@ -5,7 +5,9 @@
 //!
 //! **Source.** Xia et al. 2023, "Differentially private learning with per-sample adaptive clipping".
 
-use dp_clipping::{ClipConfig, ClipError, Controller, MethodEntry, Own, OwnBound, OwnRule, ScaleRule, Weights, registry};
+use dp_clipping::{
+    ClipConfig, ClipError, Controller, MethodEntry, Own, OwnBound, OwnRule, ScaleRule, Weights, registry,
+};
 
 /// `r`.
 const R: f64 = 0.1;
@@ -35,6 +37,9 @@ pub fn rule() -> ScaleRule {
 }
 
 /// Makes `dp-psac` known to this program: to configurations, audits, `fairdp` and studies.
+///
+/// # Errors
+/// If a method of this name is known already.
 pub fn register() -> Result<(), ClipError> {
     registry::register(MethodEntry {
         name: "dp-psac",
