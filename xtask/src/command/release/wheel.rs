@@ -16,7 +16,7 @@ pub(super) fn build(tools: &Tools, targets: &[String], artefacts: &Artefacts) ->
     for target in targets {
         let mut command = tools.python_tool("maturin")?;
         command.args(["build", "--manifest-path=crates/fairdp-python/Cargo.toml", "--profile=dist", "--locked"]);
-        command.args(["--target", target]).arg("--out").arg(artefacts.folder());
+        command.args(["--compression-level=9", "--target", target]).arg("--out").arg(artefacts.folder());
         if target.contains("-linux-") {
             let standard = if target.ends_with("-gnu") { "manylinux2014" } else { "musllinux_1_2" };
             command.args(["--zig", "--compatibility", standard]);
