@@ -26,7 +26,7 @@ impl Artefacts {
     pub(super) fn new(root: &Path, folder: Option<PathBuf>) -> anyhow::Result<Self> {
         let folder = folder.unwrap_or_else(|| root.join("target/release-files"));
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        let folder = folder.canonicalize().with_context(|| format!("folder {}", folder.display()))?;
+        let folder = std::path::absolute(&folder).with_context(|| format!("folder {}", folder.display()))?;
         Ok(Self { folder })
     }
 

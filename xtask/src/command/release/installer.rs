@@ -6,9 +6,9 @@ use anyhow::ensure;
 use run_records::output::Output;
 
 use super::artefacts::Artefacts;
+use super::summary::Summary;
 use super::tools::output;
 use super::{REPOSITORY, VERSION};
-use crate::terminal::say;
 
 /// The script before version, address and checksums are put into it.
 const TEMPLATE: &str = include_str!("install.sh");
@@ -20,7 +20,7 @@ const NAME: &str = "install.sh";
 ///
 /// # Errors
 /// If there is none, or the script cannot be written.
-pub(super) fn write(artefacts: &Artefacts) -> anyhow::Result<()> {
+pub(super) fn write(artefacts: &Artefacts, summary: &mut Summary) -> anyhow::Result<()> {
     let prefix = format!("fairdp-{VERSION}-");
     let mut sums = String::new();
     for name in artefacts.names()? {
@@ -38,13 +38,13 @@ pub(super) fn write(artefacts: &Artefacts) -> anyhow::Result<()> {
     let path = artefacts.path(NAME);
     Output::new(&path, &[])?.write_bytes(script.as_bytes())?;
     if cfg!(target_os = "linux") {
-        try_it(&path, artefacts)?;
+        try_it(&path, artefacts, summary)?;
     }
     Ok(())
 }
 
 /// Installs the program by the script, from the folder of the archives.
-fn try_it(script: &Path, artefacts: &Artefacts) -> anyhow::Result<()> {
+fn try_it(script: &Path, artefacts: &Artefacts, summary: &mut Summary) -> anyhow::Result<()> {
     let place = tempfile::tempdir()?;
     let from = format!("file://{}", artefacts.folder().display());
     let mut command = std::process::Command::new("sh");
@@ -52,5 +52,5 @@ fn try_it(script: &Path, artefacts: &Artefacts) -> anyhow::Result<()> {
     let told = output(&mut command)?;
     let version = output(std::process::Command::new(place.path().join("fairdp")).arg("--version"))?;
     ensure!(version.trim().ends_with(VERSION), "the installed program says {version:?}");
-    say!("release: {NAME}: {}", told.trim())
+    summary.done(format_args!("{NAME}: {}", told.lines().next().unwrap_or_default()))
 }

@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use super::tools::{Tools, finish, output};
-use super::{REPOSITORY, VERSION};
-use crate::terminal::say;
+use super::summary::Summary;
+use super::tools::{Tools, output};
+use super::{REPOSITORY, VERSION, workflows};
 
 /// What Cargo says of the workspace.
 #[derive(Deserialize)]
@@ -58,7 +57,7 @@ impl Package {
 ///
 /// # Errors
 /// If something is missing, differs, or is not right.
-pub(super) fn check(root: &Path, tools: &Tools, is_dry_run: bool) -> anyhow::Result<()> {
+pub(super) fn check(root: &Path, tools: &Tools, is_dry_run: bool, summary: &mut Summary) -> anyhow::Result<()> {
     let version = VERSION;
     let told = output(tools.cargo().args(["metadata", "--no-deps", "--format-version=1"]))?;
     let workspace: Workspace = serde_json::from_str(&told).context("what cargo metadata printed")?;
@@ -68,7 +67,7 @@ pub(super) fn check(root: &Path, tools: &Tools, is_dry_run: bool) -> anyhow::Res
         ensure!(missing.is_empty(), "{}: its manifest lacks {}", package.name, missing.join(", "));
         ensure!(package.version == version, "{}: version {}, expected {version}", package.name, package.version);
     }
-    say!("release: {} crates of version {version} are complete", published.len())?;
+    summary.done(format_args!("metadata: {} crates of version {version} are complete", published.len()))?;
 
     let text = |name: &str| fs::read_to_string(root.join(name)).with_context(|| format!("reading {name}"));
     let changes = text("CHANGELOG.md")?;
@@ -84,40 +83,15 @@ pub(super) fn check(root: &Path, tools: &Tools, is_dry_run: bool) -> anyhow::Res
     if is_place_holder(REPOSITORY) {
         let advice = format!("repository = {REPOSITORY:?} in Cargo.toml is a place holder (RFC 2606)");
         ensure!(is_dry_run, "{advice}: expected the address at which this project is published");
-        say!("release: {advice}: its owner sets it before anything is published")?;
+        summary.skipped("the address of the project", format_args!("{advice}; its owner sets it before publishing"))?;
     }
-    check_workflows(root, tools)
+    workflows::check(root, tools, summary)
 }
 
 /// Whether an address is of the name that is reserved for addresses that lead nowhere.
 fn is_place_holder(address: &str) -> bool {
     let host = address.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     host == "invalid" || host.ends_with(".invalid")
-}
-
-/// Workflows against their schema, for what is unsafe in them, and by `actionlint` where it is
-/// installed.
-fn check_workflows(root: &Path, tools: &Tools) -> anyhow::Result<()> {
-    let schema = |name: &str| -> anyhow::Result<Command> {
-        let mut command = tools.python_tool("check-jsonschema")?;
-        command.args(["--builtin-schema", name]);
-        Ok(command)
-    };
-    let folder = root.join(".github/workflows");
-    let mut workflows = Vec::new();
-    for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
-        workflows.push(entry?.path());
-    }
-    workflows.sort();
-    finish(schema("vendor.github-workflows")?.args(&workflows))?;
-    finish(schema("vendor.dependabot")?.arg(root.join(".github/dependabot.yml")))?;
-    finish(tools.python_tool("zizmor")?.args(["--offline", "--no-progress", "--quiet"]).arg(&folder))?;
-    if Command::new("actionlint").arg("--version").output().is_ok() {
-        finish(Command::new("actionlint").args(&workflows))?;
-    } else {
-        say!("release: actionlint is not installed: the workflows were checked against their schema and by zizmor")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

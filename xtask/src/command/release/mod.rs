@@ -6,12 +6,15 @@
 
 mod artefacts;
 mod crates;
+mod image;
 mod install;
 mod installer;
 mod metadata;
 mod program;
+mod summary;
 mod tools;
 mod wheel;
+mod workflows;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -20,9 +23,9 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use self::artefacts::Artefacts;
+use self::summary::Summary;
 use self::tools::Tools;
 use crate::paths;
-use crate::terminal::say;
 
 /// The version of everything that is published.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -68,26 +71,37 @@ enum Step {
 /// # Errors
 /// If a tool is missing, something cannot be built, or what was built is not right.
 pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
-    let root = paths::workspace_root().canonicalize().context("folder of the workspace")?;
+    let root = std::path::absolute(paths::workspace_root()).context("folder of the workspace")?;
     let artefacts = Artefacts::new(&root, args.out.clone())?;
     let tools = Tools::new(&root);
-    let targets = if args.target.is_empty() { program::targets_of_this_system()? } else { args.target.clone() };
+    let mut summary = Summary::default();
+    let targets =
+        if args.target.is_empty() { program::targets_of_this_system(&mut summary)? } else { args.target.clone() };
     let steps = if args.steps.is_empty() { Step::value_variants() } else { &args.steps };
+    let commit = tools.commit();
     for step in Step::value_variants().iter().filter(|step| steps.contains(step)) {
         let start = Instant::now();
         match step {
-            Step::Metadata => metadata::check(&root, &tools, args.dry_run)?,
+            Step::Metadata => metadata::check(&root, &tools, args.dry_run, &mut summary)?,
             Step::Program => targets.iter().try_for_each(|target| program::build(&tools, target, &artefacts))?,
             Step::Wheel => wheel::build(&tools, &targets, &artefacts)?,
-            Step::Install => install::check(&tools, &targets, &artefacts)?,
+            Step::Install => install::check(&tools, &targets, &artefacts, &mut summary)?,
             Step::Checksums => {
-                installer::write(&artefacts)?;
+                installer::write(&artefacts, &mut summary)?;
                 artefacts.write_checksums()?;
             }
-            Step::Crates => crates::publish(&tools, args.dry_run)?,
+            Step::Crates => crates::publish(&tools, args.dry_run, &mut summary)?,
         }
         let name = step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-        say!("release: {name}: done in {:.0} s", start.elapsed().as_secs_f64())?;
+        summary.done(format_args!("{name}: {:.0} s", start.elapsed().as_secs_f64()))?;
     }
-    Ok(())
+    let others: Vec<_> =
+        program::TARGETS.into_iter().filter(|other| !targets.iter().any(|target| target == other)).collect();
+    if !others.is_empty() {
+        summary.skipped(others.join(", "), "`release.yml` builds and installs them on their own systems")?;
+    }
+    if args.dry_run {
+        summary.skipped("uploads and signatures", "this is a dry run; `release.yml` signs by its own identity")?;
+    }
+    summary.print(&format!("fairdp {VERSION}, {commit}"), &artefacts)
 }

@@ -8,13 +8,24 @@ use anyhow::{Context, bail, ensure};
 
 use super::VERSION;
 use super::artefacts::{Artefacts, check_size};
+use super::summary::Summary;
 use super::tools::{self, Tools, finish};
 use crate::paths;
-use crate::terminal::say;
 
 /// The oldest C library of GNU that programs and wheels for Linux need: that of 2012, which the
 /// standard `manylinux2014` names.
-const GLIBC: &str = "2.17";
+pub(super) const GLIBC: &str = "2.17";
+
+/// The systems of a release. `release.yml` builds for each on a runner of its own kind.
+pub(super) const TARGETS: [&str; 7] = [
+    "x86_64-unknown-linux-gnu",
+    "x86_64-unknown-linux-musl",
+    "aarch64-unknown-linux-gnu",
+    "aarch64-unknown-linux-musl",
+    "aarch64-apple-darwin",
+    "x86_64-apple-darwin",
+    "x86_64-pc-windows-msvc",
+];
 
 /// The program may have so many MB.
 const LARGEST_MB: f64 = 25.0;
@@ -24,7 +35,7 @@ const LARGEST_MB: f64 = 25.0;
 ///
 /// # Errors
 /// If the compiler does not say what it builds for.
-pub(super) fn targets_of_this_system() -> anyhow::Result<Vec<String>> {
+pub(super) fn targets_of_this_system(summary: &mut Summary) -> anyhow::Result<Vec<String>> {
     let told = tools::output(Command::new("rustc").arg("-vV"))?;
     let host = told.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
     let mut targets = vec![host.to_owned()];
@@ -34,7 +45,7 @@ pub(super) fn targets_of_this_system() -> anyhow::Result<Vec<String>> {
         if Path::new(library.trim()).is_dir() {
             targets.push(other);
         } else {
-            say!("release: {other}: SKIPPED: `rustup target add {other}` installs what it needs")?;
+            summary.skipped(&other, format_args!("`rustup target add {other}` installs what it needs"))?;
         }
     }
     Ok(targets)
@@ -81,11 +92,11 @@ pub(super) fn build(tools: &Tools, target: &str, artefacts: &Artefacts) -> anyho
     let mut notices = tools.python_tool("python")?;
     notices.args(["crates/fairdp-python/notices.py", "--package", "fairdp", "--out"]);
     finish(notices.arg(folder.join("THIRD-PARTY-NOTICES.txt")))?;
-    let archive = artefacts.path(&archive(target));
+    let archive = archive(target);
     let mut pack = Command::new("tar");
-    pack.arg("--create").arg("--gzip").arg("--file").arg(&archive).arg("--directory").arg(place.path());
-    finish(pack.arg(folder_in_archive(target)))?;
-    check_size(&archive, LARGEST_MB)
+    pack.args(["--create", "--gzip", "--file", &archive, "--directory"]).arg(place.path());
+    finish(pack.arg(folder_in_archive(target)).current_dir(artefacts.folder()))?;
+    check_size(&artefacts.path(&archive), LARGEST_MB)
 }
 
 /// Fails if a program asks for a newer C library than is promised.

@@ -45,6 +45,16 @@ impl Tools {
         Ok(command)
     }
 
+    /// What is built: the commit of the workspace, and whether its files differ from it.
+    pub(super) fn commit(&self) -> String {
+        let mut git = Command::new("git");
+        git.args(["describe", "--always", "--dirty=, with changes that are not committed", "--exclude=*"]);
+        match output(git.current_dir(&self.root)) {
+            Ok(told) => format!("commit {}", told.trim()),
+            Err(_) => "of no known commit".to_owned(),
+        }
+    }
+
     /// Cargo, in the workspace.
     pub(super) fn cargo(&self) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -73,7 +83,10 @@ pub(super) fn pythons() -> Vec<String> {
 }
 
 /// The search path with a folder at its head.
-fn with_first(folder: &Path) -> anyhow::Result<std::ffi::OsString> {
+///
+/// # Errors
+/// If the name of the folder has the character that separates folders.
+pub(super) fn with_first(folder: &Path) -> anyhow::Result<std::ffi::OsString> {
     let rest = std::env::var_os("PATH").unwrap_or_default();
     Ok(std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&rest)))?)
 }
