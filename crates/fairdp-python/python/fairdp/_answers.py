@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairdp import _columns
+from fairdp import _columns, _images
 from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
 from fairdp._leaks import UnmatchedValuesWarning
@@ -70,24 +70,28 @@ class Answers:
 
     def reasons(self, columns: Sequence[tuple[str, Any]], sensitive_features: Any, most: int) -> Reasons:
         """For each record the columns that moved its answer most, with sign."""
+        if not self._model.is_additive():
+            raise FairDPError("explain: expected an additive model: in a network what a column does depends on the others")
         n_columns = len(self.inputs)
         if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or not 1 <= most <= n_columns:
             raise ValueError(f"most = {shown(most)}: expected a whole number from 1 to {n_columns}, the columns of the model")
-        if not self._model.is_additive():
-            raise FairDPError("explain: expected an additive model: in a network what a column does depends on the others")
         return self._model.reasons(self._table(columns, sensitive_features, for_decisions=True), int(most))
 
     def _table(
         self, columns: Sequence[tuple[str, Any]], sensitive_features: Any, for_decisions: bool
     ) -> list[tuple[str, Any]]:
         inputs = dict(self._schema["columns"])
-        parts = [name[:-1] for name, column in inputs.items() if column["kind"] == "vector" and name.endswith("*")]
+        vectors = [name for name, column in inputs.items() if column["kind"] == "vector"]
         table: list[tuple[str, Any]] = []
+        for name, column in inputs.items():
+            images = _columns.of_input(columns, name) if column["kind"] == "image" else []
+            if images:
+                table.append((name, _images.of(name, images, column)))
         for name, values in columns:
             column = inputs.get(name, {})
             if column:
                 table += [(name, found) for found in _handed_over(name, values, column)]
-            elif any(name.startswith(part) and name[len(part) :].isdecimal() for part in parts):
+            elif any(_columns.is_part(name, vector) for vector in vectors):
                 table.append((name, handed_over(components(values, name, True))))
         n_records = len(columns[0][1])
         if self._model.needs_groups():
@@ -121,9 +125,9 @@ class Answers:
 
 
 def _handed_over(name: str, values: Any, column: Mapping[str, Any]) -> list[Any]:
-    """The values of a declared column; none of one that is not used."""
+    """The values of a declared column; none of one that is not used, or of images."""
     declared, is_text = column["kind"], kind(values) in ("text", "object", "category")
-    if declared == "dropped":
+    if declared in ("dropped", "image"):
         return []
     if declared == "vector":
         return [lists(values, name)]

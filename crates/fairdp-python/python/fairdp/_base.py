@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fairdp import _columns, _composition, _fairdp, _parameters, _progress
+from fairdp import _columns, _composition, _fairdp, _images, _parameters, _progress
 from fairdp._answers import Answers, Reasons, check_length
 from fairdp._card import Card
 from fairdp._fairdp import FairDPError
@@ -50,6 +50,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     bounds: Any
     categories: Mapping[str, Any] | None
     vectors: Mapping[str, Any] | None
+    images: Mapping[str, Any] | None
     formats: Mapping[str, Any] | None
     parts: Mapping[str, Any] | None
     missing: Any
@@ -287,7 +288,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         categories = dict(self.categories or {})
         by_column = self.bounds if isinstance(self.bounds, Mapping) else None
         declared = self.missing if isinstance(self.missing, Mapping) else {}
-        vectors = self._vectors(columns)
+        vectors, images = self._vectors(columns), self._image_columns(columns)
         formats, parts = dict(self.formats or {}), dict(self.parts or {})
         bands = dict(self.bands or {})
         of_inputs = {name: format for name, format in formats.items() if name not in bands}
@@ -299,15 +300,26 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             ("parts", parts),
         ):
             for column in known:
-                if column not in vectors and column not in {column for column, _ in columns}:
+                if column not in {**vectors, **images} and column not in {column for column, _ in columns}:
                     raise ValueError(f"{name}: there is no column {column!r}; there are {[column for column, _ in columns]}")
         of_vector = {column: vector for vector, of_one in vectors.items() for column, _ in of_one}
+        of_image = {column: image for image, of_one in images.items() for column, _ in of_one}
         for parameter, known in (("formats", of_inputs), ("parts", parts)):
             for column in known:
                 if column in categories or column in vectors or column in of_vector:
                     other = "categories" if column in categories else "vectors"
                     raise TypeError(f"{parameter}: column `{column}` is among the {other}")
+        used: dict[str, Any] = {"formats": of_inputs, "parts": parts, "bounds": by_column or {}, "categories": categories}
+        for parameter, others in {**used, "vectors": {**vectors, **of_vector}}.items():
+            for column in others:
+                if column in images or column in of_image:
+                    raise TypeError(f"{parameter}: column `{column}` is among the images")
         for name, values in columns:
+            if name in of_image:
+                image = of_image[name]
+                if images[image][0][0] == name:
+                    self._add_image(table, image, images[image])
+                continue
             if name in of_vector:
                 vector = of_vector[name]
                 if vectors[vector][0][0] == name:
@@ -358,15 +370,27 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         names = list(self.vectors or {})
         found: dict[str, list[tuple[str, Any]]] = {name: [] for name in names}
         for column, values in columns:
-            by_prefix = next((name for name in names if name.endswith("*") and _is_part(column, name)), None)
+            by_prefix = next((name for name in names if _columns.is_part(column, name)), None)
             if by_prefix is not None:
                 found[by_prefix].append((column, values))
-            elif column in found or kind(values) == "vector":
+            elif column in found or (kind(values) == "vector" and column not in (self.images or {})):
                 found[column] = [(column, values)]
         absent = next((name for name in names if not found[name]), None)
         if absent is not None:
             raise ValueError(f"vectors: there is no column {absent!r}; there are {[column for column, _ in columns]}")
         return found
+
+    def _image_columns(self, columns: list[tuple[str, Any]]) -> dict[str, list[tuple[str, Any]]]:
+        """The columns of each image, by its name."""
+        found = {name: _columns.of_input(columns, name) for name in self.images or {}}
+        absent = next((name for name, of_one in found.items() if not of_one), None)
+        if absent is not None:
+            raise ValueError(f"images: there is no column {absent!r}; there are {[column for column, _ in columns]}")
+        return found
+
+    def _add_image(self, table: Table, name: str, columns: list[tuple[str, Any]]) -> None:
+        has_missing = (self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing) is not None
+        table.add_image(name, columns, _images.declared(name, (self.images or {})[name]), has_missing)
 
     def _add_vector(self, table: Table, name: str, columns: list[tuple[str, Any]]) -> None:
         bound = (self.vectors or {}).get(name)
@@ -451,7 +475,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """A fitted estimator of a release, but for what is of its label."""
         statement, schema = release.statement, json.loads(release.files["pipeline.json"])["schema"]
         model = cls(float(statement["epsilon"]), float(statement["delta"]))
-        names = [str(name) for name, column in schema["columns"] if column["kind"] != "dropped"]
+        names = _names(schema)
         model._sensitive = [(group["column"], group["column"]) for group in schema["groups"]]
         model._names = names
         model._is_frame = names != [f"x{place}" for place in range(len(names))]
@@ -486,9 +510,16 @@ def python_names() -> Iterator[None]:
         raise FairDPError(_parameters.renamed(str(error))) from None
 
 
-def _is_part(column: str, name: str) -> bool:
-    """Whether a column is one of those that an entry such as ``x*`` names."""
-    return column.startswith(name[:-1]) and column[len(name) - 1 :].isdecimal()
+def _names(schema: Mapping[str, Any]) -> list[str]:
+    """The columns that a model reads, one by one where several make one input."""
+    names = []
+    for name, column in schema["columns"]:
+        if name.endswith("*") and column["kind"] in ("vector", "image"):
+            n_parts = column["length"] if column["kind"] == "vector" else column["height"] * column["width"] * column["channels"]
+            names += [f"{name[:-1]}{place}" for place in range(n_parts)]
+        elif column["kind"] != "dropped":
+            names.append(str(name))
+    return names
 
 
 def _weights(sample_weight: Any, n_records: int) -> np.ndarray:

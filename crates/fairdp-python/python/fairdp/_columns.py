@@ -81,6 +81,17 @@ def named(values: Any, base_name: str, name: str) -> list[tuple[str, Any]]:
     return [(f"{base_name}_{number}", array[:, number]) for number in range(array.shape[1])]
 
 
+def is_part(column: str, name: str) -> bool:
+    """Whether a column is one of those that an entry such as ``x*`` names."""
+    return name.endswith("*") and column.startswith(name[:-1]) and column[len(name) - 1 :].isdecimal()
+
+
+def of_input(columns: Sequence[tuple[str, Any]], name: str) -> list[tuple[str, Any]]:
+    """The columns that one entry is about: that of its name, or those of ``x*`` by their numbers."""
+    parts = [(column, values) for column, values in columns if is_part(column, name)]
+    return sorted(parts, key=lambda part: int(part[0][len(name) - 1 :])) or [found for found in columns if found[0] == name]
+
+
 def columns(values: Any, base_name: str, name: str) -> list[tuple[str, np.ndarray]]:
     """The same, in arrays."""
     return [(column, vector(found, column)) for column, found in named(values, base_name, name)]

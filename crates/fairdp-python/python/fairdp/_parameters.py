@@ -16,7 +16,7 @@ from fairdp._fairdp import FairDPError
 from fairdp._values import shown
 
 _CHOICES = {
-    "model": ("auto", "additive", "mlp"),
+    "model": ("auto", "additive", "mlp", "network"),
     "fairness": ("none", "worst-group", "equalized-odds", "equal-opportunity", "demographic-parity"),
     "decision": ("accuracy", "compromise", "balanced"),
     "unit_rows": ("first", "mean"),
@@ -42,6 +42,7 @@ _NAMES = {
     'rows = "mean"': 'unit_rows = "mean"',
     "model.kind": "model",
     "model.hidden": "hidden",
+    "model.network": "network",
     "model.decision": "decision",
     'model.objective = "equal-classes"': "class_weight = 'balanced'",
     "method.name": "method",
@@ -64,6 +65,7 @@ _OF_CLASSES: dict[str, Any] = {
     "classes": None,
     "class_weight": None,
     "hidden": None,
+    "network": None,
     "method_options": None,
     "fairness_options": None,
 }
@@ -111,6 +113,8 @@ def check(parameters: Mapping[str, Any]) -> None:
             raise ValueError(f"hidden = {shown(given['hidden'])}: expected a list of widths")
         for place, width in enumerate(given["hidden"]):
             _whole(f"hidden[{place}]", width, 1, 2**16)
+    if given["network"] not in (None, "zhao-cnn", "esipova-cnn"):
+        raise ValueError(f"network = {shown(given['network'])}: expected one of zhao-cnn, esipova-cnn")
     if not isinstance(given["method"], str):
         raise TypeError(f"method = {shown(given['method'])}: expected a name")
     missing = given["missing"]
@@ -118,7 +122,7 @@ def check(parameters: Mapping[str, Any]) -> None:
         raise ValueError(f'missing = {shown(missing)}: expected "indicator", or a mapping from column to number')
     for name, value in (missing or {}).items() if isinstance(missing, Mapping) else ():
         _real(f"missing[{name!r}]", value, "a finite number", math.isfinite)
-    for name in ("categories", "vectors", "formats", "parts", "groups", "bands", "method_options", "fairness_options"):
+    for name in ("categories", "vectors", "images", "formats", "parts", "groups", "bands", "method_options", "fairness_options"):
         if given[name] is not None and not isinstance(given[name], Mapping):
             raise TypeError(f"{name} = {shown(given[name])}: expected a mapping")
     for name, format in (given["formats"] or {}).items():

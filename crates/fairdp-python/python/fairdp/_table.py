@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fairdp import _images
 from fairdp._fairdp import estimator as _rust
 from fairdp._values import MISSING, cells, components, handed_over, is_missing, kind, lists, numbers, shown, text, texts
 
@@ -145,6 +146,13 @@ class Table:
             low, high = pair(bound, name)
             entry |= {"low": low, "high": high}
         self.entries.append(section("[[column]]", entry))
+
+    def add_image(
+        self, name: str, columns: Sequence[tuple[str, Any]], declared: Mapping[str, Any], has_missing: bool
+    ) -> None:
+        """Images of a declared size, in one column or in one for each pixel."""
+        self.columns.append((name, _images.of(name, columns, declared)))
+        self.entries.append(section("[[column]]", {"name": name, "kind": "image", **declared, "missing": has_missing or None}))
 
     def add_boolean(self, name: str, values: Any, has_missing: bool) -> None:
         """A truth value: one feature."""

@@ -62,6 +62,11 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         pair of bounds of their numbers; longer vectors are shortened. ``"x*"`` is one vector of the
         columns ``x0``, ``x1``, … Of lists in polars or Arrow, which need no entry, the norm is read
         from the records unless given.
+    images
+        A mapping from column of images to their size, ``(height, width)`` or ``(height, width, channels)``; or to
+        a mapping from ``"height"``, ``"width"``, ``"channels"`` and ``"resize"`` to values. An image is a path (of a
+        PNG or JPEG file), the bytes of such a file, or an array of whole numbers from 0 to 255. ``"x*"`` is one image
+        of the columns ``x0``, ``x1``, …, a pixel each.
     formats
         A mapping from column of texts to how its numbers are written, ``{"decimal": ",",
         "thousands": ".", "unit": "€"}`` or some of these, or to how its dates are: ``"day-first"``,
@@ -82,9 +87,10 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     bins
         Bins of every column of numbers; 16 unless given. Fewer bins are fewer features, and less
         noise. Where bounds are ``"private"``, the bins are released with them.
-    model, hidden
-        ``"additive"`` (``"auto"``: one curve per number, one value per category) or ``"mlp"`` with
-        hidden layers of these widths.
+    model, hidden, network
+        ``"additive"`` (``"auto"``: one curve per number, one value per category), ``"mlp"`` with
+        hidden layers of these widths, or ``"network"``: ``"zhao-cnn"`` or ``"esipova-cnn"`` on the pixels of one
+        column of images.
     method, method_options
         ``"auto"``; ``"conditioned"``, ``"conditioned-adjusted"`` or ``"conditioned-fair"``, of which
         the latter two answer as ``decision="balanced"`` does; or a clipping method with
@@ -164,6 +170,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         bounds: Any = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         vectors: Mapping[str, Any] | None = None,
+        images: Mapping[str, Any] | None = None,
         formats: Mapping[str, str | Mapping[str, str]] | None = None,
         parts: Mapping[str, Sequence[Literal["year", "month", "weekday"]]] | None = None,
         missing: Literal["indicator"] | Mapping[str, float] | None = None,
@@ -171,8 +178,9 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         groups: Mapping[str, Sequence[Any]] | None = None,
         bands: Mapping[str, Sequence[float]] | None = None,
         bins: int | None = None,
-        model: Literal["auto", "additive", "mlp"] = "auto",
+        model: Literal["auto", "additive", "mlp", "network"] = "auto",
         hidden: Sequence[int] | None = None,
+        network: Literal["zhao-cnn", "esipova-cnn"] | None = None,
         method: str = "auto",
         method_options: Mapping[str, Any] | None = None,
         fairness: FairnessMode = "none",
@@ -195,6 +203,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.categories = categories
         self.vectors = vectors
+        self.images = images
         self.formats = formats
         self.parts = parts
         self.missing = missing
@@ -204,6 +213,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.bins = bins
         self.model = model
         self.hidden = hidden
+        self.network = network
         self.method = method
         self.method_options = method_options
         self.fairness = fairness
@@ -353,7 +363,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         # These methods make classes count equally, in the place of the default.
         is_balanced = self.decision == "accuracy" and self.method in ("conditioned-adjusted", "conditioned-fair")
         decision = None if is_balanced else self.decision
-        model = {"kind": self.model, "hidden": hidden, "decision": decision, "objective": objective}
+        model = {"kind": self.model, "hidden": hidden, "network": self.network, "decision": decision, "objective": objective}
         return [section("[model]", model), method]
 
     def _fairness(self) -> str | dict[str, Any]:

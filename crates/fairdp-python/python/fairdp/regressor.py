@@ -42,8 +42,8 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     unit_rows, unit_target
         As of the classifier. The number of a mean is that of the unit's last row (``"last"``), the largest
         (``"maximum"``), or the mean of its rows' (``"mean"``).
-    epsilon, delta, bounds, categories, vectors, formats, parts, missing, groups, bands, bins, test_fraction,
-    max_records_per_unit, max_weight, ledger, total_epsilon, start_from, n_jobs, random_state
+    epsilon, delta, bounds, categories, vectors, images, formats, parts, missing, groups, bands, bins,
+    test_fraction, max_records_per_unit, max_weight, ledger, total_epsilon, start_from, n_jobs, random_state
         As of the classifier.
 
     Attributes
@@ -79,6 +79,7 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         label_bounds: Sequence[float] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         vectors: Mapping[str, Any] | None = None,
+        images: Mapping[str, Any] | None = None,
         formats: Mapping[str, str | Mapping[str, str]] | None = None,
         parts: Mapping[str, Sequence[Literal["year", "month", "weekday"]]] | None = None,
         missing: Literal["indicator"] | Mapping[str, float] | None = None,
@@ -104,6 +105,7 @@ class FairDPRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.label_bounds = label_bounds
         self.categories = categories
         self.vectors = vectors
+        self.images = images
         self.formats = formats
         self.parts = parts
         self.missing = missing
