@@ -71,6 +71,11 @@ impl GroupSampling {
         self.rates.iter().map(|rate| rate.get()).fold(0.0, f64::max)
     }
 
+    /// Each group's share of the method's threshold, `[n_groups]`; 1 where it was not given or found.
+    pub fn all_shares(&self) -> Vec<f64> {
+        self.shares.clone().unwrap_or_else(|| vec![1.0; self.rates.len()])
+    }
+
     /// Checks rates and shares against the number of groups.
     pub(crate) fn validate(&self, n_groups: usize) -> Result<()> {
         if self.rates.len() != n_groups {
@@ -94,10 +99,8 @@ impl GroupSampling {
     /// # Errors
     /// [`TrainError::Accounting`] if the noise of a group or of a count is out of range.
     pub fn event(&self, clipping: &ClipConfig, context: &PublicContext, steps: u64) -> Result<DpEvent> {
-        let of = |group: usize| {
-            let share = self.shares.as_ref().map_or(1.0, |shares| shares[group]);
-            Ok(times(query(clipping, context, self.rates[group], share)?, steps))
-        };
+        let shares = self.all_shares();
+        let of = |group: usize| Ok(times(query(clipping, context, self.rates[group], shares[group])?, steps));
         Ok(DpEvent::OneOf((0..self.rates.len()).map(of).collect::<Result<_>>()?))
     }
 
@@ -105,14 +108,14 @@ impl GroupSampling {
     ///
     /// # Errors
     /// As [`Self::event`]; [`TrainError::InvalidParameter`] without rates.
-    pub(crate) fn least_drawn(&self, clipping: &ClipConfig, context: &PublicContext, steps: u64) -> Result<DpEvent> {
+    pub fn least_drawn(&self, clipping: &ClipConfig, context: &PublicContext, steps: u64) -> Result<DpEvent> {
         let rate = self.rates.iter().copied().min_by(|a, b| a.get().total_cmp(&b.get()));
         let rate = rate.ok_or_else(|| TrainError::invalid("batches.sampling.rates", "none", "one for each group"))?;
         Ok(times(query(clipping, context, rate, 1.0)?, steps))
     }
 
     /// Whether shares are to be found: they were not given, and the method's follow from the rates.
-    pub(crate) fn wants_shares(&self, clipping: &ClipConfig) -> bool {
+    pub fn wants_shares(&self, clipping: &ClipConfig) -> bool {
         self.shares.is_none() && matches!(clipping.controller, Controller::ByRate { .. })
     }
 
@@ -125,7 +128,7 @@ impl GroupSampling {
     /// # Errors
     /// [`TrainError::InvalidParameter`] if a group's counts alone exceed it; [`TrainError::Accounting`]
     /// as [`Self::event`].
-    pub(crate) fn with_equal_epsilon(
+    pub fn with_equal_epsilon(
         self,
         clipping: &ClipConfig,
         context: &PublicContext,

@@ -657,8 +657,8 @@ fn with_shares(
         return Ok(config.group_sampling.clone());
     };
     if !sampling.wants_shares(&privacy.clipping) {
-        let shares = sampling.shares.unwrap_or_else(|| vec![1.0; sampling.rates.len()]);
-        return Ok(Some(GroupSampling { shares: Some(shares), rates: sampling.rates }));
+        let shares = Some(sampling.all_shares());
+        return Ok(Some(GroupSampling { shares, ..sampling }));
     }
     let BatchPlan { sampling_rate, steps, .. } = config.batches;
     let context = context(Some(privacy), sampling_rate, facts);

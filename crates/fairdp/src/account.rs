@@ -153,6 +153,27 @@ impl Account {
         Ok(largest)
     }
 
+    /// ε of a training record of each group, where groups are drawn at rates of their own; none otherwise.
+    ///
+    /// # Errors
+    /// The accountant's.
+    pub(crate) fn epsilon_by_group(&self, delta: Delta) -> Result<Vec<f64>> {
+        let by_group = |release: &&Release| release.count == 1 && matches!(release.event, DpEvent::OneOf(_));
+        let of_training = || self.releases.iter().filter(|release| release.part == Subset::Training);
+        let Some(found) = of_training().find(by_group) else { return Ok(Vec::new()) };
+        let DpEvent::OneOf(of_groups) = &found.event else { return Ok(Vec::new()) };
+        let mut others = PldAccountant::new(RELATION);
+        for release in of_training().filter(|release| !std::ptr::eq(*release, found)) {
+            others.compose(&release.event, release.count)?;
+        }
+        let epsilon = |event: &DpEvent| {
+            let mut accountant = others.clone();
+            accountant.compose(event, 1)?;
+            Ok(accountant.epsilon(delta)?.epsilon.get())
+        };
+        of_groups.iter().map(epsilon).collect()
+    }
+
     /// ε by Rényi divergences: an accountant that shares nothing with the first but the events.
     ///
     /// # Errors

@@ -84,8 +84,8 @@ pub use export::{Exported, model_card, registry_entry};
 pub use fairness::{ColumnRates, Difference, FairnessReport, GroupRates, Rate};
 pub use fit::{
     AttackedRelease, AttackedRun, AuditFault, AuditOptions, AuditReport, FitOptions, FitPlan, Fitted, OfKind,
-    PlannedFeatures, PlannedWidths, Progress, TableSize, audit, audit_table, finished, fit, fit_table, holds_key, plan,
-    plan_without_data,
+    PlannedFeatures, PlannedGroup, PlannedWidths, Progress, TableSize, audit, audit_table, finished, fit, fit_table,
+    holds_key, plan, plan_without_data,
 };
 pub use group_scores::CalibrationRange;
 pub use init::{InitOptions, NamedFiles, default_delta, init};

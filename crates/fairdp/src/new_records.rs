@@ -234,6 +234,7 @@ impl<'a> Paid<'a> {
             card: subject.verified.statement.card.clone(),
             started_from: None,
             fixed: Vec::new(),
+            epsilon_of_groups: BTreeMap::new(),
         })?;
         statement.about = Some(subject.digest.clone());
         output::private_folder(&options.out.join(PRIVATE))?;

@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 
-use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
+use dp_accounting::{Delta, DpEvent, NoiseMultiplier, PldAccountant, SamplingRate};
 use dp_clipping::{ClipConfig, ClipError, Controller, PresetParams, PublicContext, registry};
 use dp_linear::{Goal, Objective};
 use dp_table::declaration::{EntryError, question};
-use dp_train::ImageShape;
+use dp_train::{GroupSampling, ImageShape};
 
-use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind, NetworkName};
+use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind, NetworkName, SamplingEntry};
 use crate::error::Result;
 
 /// Width of a network's hidden layer unless one is given.
@@ -122,7 +122,9 @@ pub(crate) const CONDITIONED: [(&str, Goal, &str); 3] = [
 pub(crate) struct SgdMethod {
     pub(crate) name: &'static str,
     pub(crate) clipping: ClipConfig,
+    /// The largest, where groups have rates of their own.
     pub(crate) sampling_rate: SamplingRate,
+    pub(crate) group_sampling: Option<GroupSampling>,
     pub(crate) steps: u64,
     pub(crate) learning_rate: Option<f64>,
     /// Whether a person named it.
@@ -132,7 +134,8 @@ pub(crate) struct SgdMethod {
 /// What a recipe depends on besides its entries: all of it is declared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableFacts {
-    pub(crate) has_groups: bool,
+    /// 0 where none are declared.
+    pub(crate) n_groups: usize,
     /// Whether the label is a number.
     pub(crate) is_number: bool,
     /// Whether a column is a vector.
@@ -180,6 +183,16 @@ pub(crate) fn method_names() -> impl Iterator<Item = &'static str> {
     std::iter::once("auto").chain(conditioned).chain(registry::all().into_iter().map(|entry| entry.name))
 }
 
+/// Whether the thresholds of groups follow from their rates, so that it cannot be without these.
+fn is_by_rate(clipping: &ClipConfig) -> bool {
+    matches!(clipping.controller, Controller::ByRate { .. })
+}
+
+/// The same of a method by its name.
+pub(crate) fn takes_group_rates(name: &str) -> bool {
+    registry::find(name).is_ok_and(|entry| is_by_rate(&entry.default_config()))
+}
+
 /// Whether a method has this name; another one is refused with its nearest.
 fn is_known(name: &str) -> bool {
     CONDITIONED.iter().any(|(known, ..)| *known == name) || registry::find(name).is_ok()
@@ -192,7 +205,7 @@ fn wrong_objective() -> EntryError {
 
 impl Recipe {
     pub(crate) fn new(model: &ModelEntry, method: &MethodChoice, facts: TableFacts) -> Result<Self, EntryError> {
-        let TableFacts { has_groups, is_number, has_vectors, image, records_per_unit } = facts;
+        let TableFacts { n_groups, is_number, has_vectors, image, records_per_unit } = facts;
         if model.network.is_some() && model.kind != ModelKind::Network {
             return Err(EntryError::new("model.network", "model.network: expected with kind = \"network\" alone"));
         }
@@ -223,6 +236,7 @@ impl Recipe {
         if conditioned.is_some() || name == "auto" && architecture == Architecture::Additive {
             let keys = [
                 ("sampling_rate", method.sampling_rate.is_some()),
+                ("sampling", method.sampling.is_some()),
                 ("steps", method.steps.is_some()),
                 ("learning_rate", method.learning_rate.is_some()),
                 ("settings", method.settings.is_some()),
@@ -252,7 +266,7 @@ impl Recipe {
         if model.objective != Objective::Population {
             return Err(wrong_objective());
         }
-        let named = SgdMethod::new(name, method, &architecture, has_groups, records_per_unit)?;
+        let named = SgdMethod::new(name, method, &architecture, n_groups, records_per_unit)?;
         Ok(Self { architecture, method: Method::Sgd(Box::new(named)) })
     }
 
@@ -269,6 +283,14 @@ impl Recipe {
         match &self.method {
             Method::FullDescent(_) | Method::Conditioned { .. } => Vec::new(),
             Method::Sgd(named) => dp_train::conditions_of_own_method(&named.clipping),
+        }
+    }
+
+    /// Whether the thresholds of groups follow from their rates.
+    pub(crate) fn has_thresholds_by_rate(&self) -> bool {
+        match &self.method {
+            Method::FullDescent(_) | Method::Conditioned { .. } => false,
+            Method::Sgd(named) => is_by_rate(&named.clipping),
         }
     }
 
@@ -335,7 +357,7 @@ impl SgdMethod {
         name: &str,
         method: &MethodChoice,
         architecture: &Architecture,
-        has_groups: bool,
+        n_groups: usize,
         records_per_unit: u64,
     ) -> Result<Self, EntryError> {
         let is_asked_for = name != "auto";
@@ -363,19 +385,27 @@ impl SgdMethod {
             );
             return Err(EntryError::new("method.name", message));
         }
-        if clipping.needs_groups() && !has_groups {
+        if clipping.needs_groups() && n_groups == 0 {
             let message = format!("method.name = \"{name}\": it treats groups differently, and there is no [[group]]");
             return Err(EntryError::new("method.name", message));
         }
-        if matches!(clipping.controller, Controller::ByRate { .. }) {
+        let group_sampling = method
+            .sampling
+            .as_ref()
+            .map(|SamplingEntry::Group { rates }| {
+                group_sampling(rates, method.sampling_rate, n_groups, records_per_unit)
+            })
+            .transpose()?;
+        if group_sampling.is_none() && is_by_rate(&clipping) {
             let message = format!(
-                "method.name = \"{name}\": it takes a sampling rate for each group, which the library `dp-train` alone has so \
-                 far; expected another method (`fairdp methods`)"
+                "method.sampling: expected with method.name = \"{name}\", whose groups have rates of their own: sampling = \
+                 {{ by = \"group\", rates = [0.2, 0.5] }}, a public rate for each of {n_groups} groups"
             );
-            return Err(EntryError::new("method.name", message));
+            return Err(EntryError::new("method.sampling", message));
         }
         let (default_rate, default_steps) = architecture.pace(records_per_unit);
-        let rate = method.sampling_rate.unwrap_or(default_rate);
+        let largest = group_sampling.as_ref().map(GroupSampling::largest_rate);
+        let rate = largest.or(method.sampling_rate).unwrap_or(default_rate);
         let Some(sampling_rate) = SamplingRate::new(rate).ok().filter(|_| rate > 0.0) else {
             return Err(EntryError::value("method.sampling_rate", rate, "above 0, at most 1"));
         };
@@ -398,30 +428,102 @@ impl SgdMethod {
             name: entry.name,
             clipping,
             sampling_rate,
+            group_sampling,
             steps,
             learning_rate: method.learning_rate,
             is_asked_for,
         };
         let noise_multiplier = NoiseMultiplier::new(1.0).map_err(|error| unfit(&error))?;
-        named.event(noise_multiplier, 1, 1).map_err(|error| unfit(&error))?;
+        named.releases(noise_multiplier, n_groups.max(1), 1).map_err(|error| unfit(&error))?;
         Ok(named)
     }
 
-    /// The event of one step for a unit. `noise_multiplier` is the noise of the gradients over the
-    /// largest change by a unit.
+    /// What the steps release about a unit: an event, and how often it is met. `noise_multiplier` is
+    /// the noise of the gradients over the largest change by a unit.
     ///
     /// With several records per unit every step uses all records, and all noise is larger by their
-    /// number.
-    pub(crate) fn event(
+    /// number. Where groups have rates of their own, a record meets the steps of its group.
+    pub(crate) fn releases(
+        &self,
+        noise_multiplier: NoiseMultiplier,
+        n_groups: usize,
+        records_per_unit: u64,
+    ) -> Result<(DpEvent, u64)> {
+        let context = self.context(noise_multiplier, n_groups);
+        if let Some(sampling) = &self.group_sampling {
+            return Ok((sampling.event(&self.clipping, &context, self.steps)?, 1));
+        }
+        let query = dp_train::step_query(&self.clipping, noise_multiplier, &context, records_per_unit)?;
+        let is_sampled = self.sampling_rate.get() < 1.0;
+        Ok((if is_sampled { query.poisson_sampled(self.sampling_rate) } else { query }, self.steps))
+    }
+
+    /// The event of all steps that noise is found for: where the thresholds of groups follow from it,
+    /// that of the group drawn least often, which the others do not exceed.
+    pub(crate) fn calibrated_event(
         &self,
         noise_multiplier: NoiseMultiplier,
         n_groups: usize,
         records_per_unit: u64,
     ) -> Result<DpEvent> {
-        let context = PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() };
-        let query = dp_train::step_query(&self.clipping, noise_multiplier, &context, records_per_unit)?;
-        Ok(if self.sampling_rate.get() < 1.0 { query.poisson_sampled(self.sampling_rate) } else { query })
+        match &self.group_sampling {
+            Some(sampling) if sampling.wants_shares(&self.clipping) => {
+                let context = self.context(noise_multiplier, n_groups);
+                Ok(sampling.least_drawn(&self.clipping, &context, self.steps)?)
+            }
+            _ => {
+                let (event, count) = self.releases(noise_multiplier, n_groups, records_per_unit)?;
+                Ok(event.repeated(count))
+            }
+        }
     }
+
+    /// The same method with the threshold of each group, at this noise and after what was spent.
+    pub(crate) fn with_shares(
+        self,
+        noise_multiplier: NoiseMultiplier,
+        n_groups: usize,
+        spent: &PldAccountant,
+        delta: Delta,
+    ) -> Result<Self> {
+        let context = self.context(noise_multiplier, n_groups);
+        let found = match self.group_sampling {
+            Some(sampling) if sampling.wants_shares(&self.clipping) => {
+                Some(sampling.with_equal_epsilon(&self.clipping, &context, self.steps, spent, delta)?)
+            }
+            sampling => sampling,
+        };
+        Ok(Self { group_sampling: found, ..self })
+    }
+
+    fn context(&self, noise_multiplier: NoiseMultiplier, n_groups: usize) -> PublicContext {
+        PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() }
+    }
+}
+
+/// Rates of the groups, checked.
+fn group_sampling(
+    rates: &[f64],
+    sampling_rate: Option<f64>,
+    n_groups: usize,
+    records_per_unit: u64,
+) -> Result<GroupSampling, EntryError> {
+    let refused = |message: String| EntryError::new("method.sampling", message);
+    if records_per_unit > 1 {
+        let message = "method.sampling = by group: expected none where [unit] has several records: they would be drawn one by one";
+        return Err(refused(message.into()));
+    }
+    if sampling_rate.is_some() {
+        return Err(refused("method.sampling and method.sampling_rate: expected one of the two".into()));
+    }
+    if n_groups == 0 {
+        return Err(refused("method.sampling = by group: there is no [[group]]".into()));
+    }
+    let rate = |&rate: &f64| {
+        let valid = SamplingRate::new(rate).ok().filter(|_| rate > 0.0);
+        valid.ok_or_else(|| refused(format!("method.sampling.rates = {rate}: expected above 0, at most 1")))
+    };
+    Ok(GroupSampling::new(rates.iter().map(rate).collect::<Result<_, _>>()?))
 }
 
 #[cfg(test)]
@@ -429,7 +531,7 @@ mod tests {
     use super::*;
 
     const FACTS: TableFacts =
-        TableFacts { has_groups: false, is_number: false, has_vectors: false, image: None, records_per_unit: 1 };
+        TableFacts { n_groups: 0, is_number: false, has_vectors: false, image: None, records_per_unit: 1 };
 
     fn named(settings: &str) -> SgdMethod {
         let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");
@@ -446,7 +548,7 @@ mod tests {
     #[test]
     fn noise_over_what_a_unit_changes() {
         let sigma = NoiseMultiplier::new(3.0).unwrap();
-        let event = |settings| named(settings).event(sigma, 2, 2).unwrap().to_string();
+        let event = |settings| named(settings).releases(sigma, 2, 2).unwrap().0.to_string();
         assert_eq!(event(""), "joint Gaussian (noise multipliers 3, 30)");
         assert_eq!(
             event("settings = { count_noise = { multiplier = 20 } }"),
@@ -457,7 +559,8 @@ mod tests {
     #[test]
     fn batches_are_in_the_event() {
         let sigma = NoiseMultiplier::new(1.0).unwrap();
-        let event = named("sampling_rate = 0.25").event(sigma, 2, 1).unwrap();
+        let (event, count) = named("sampling_rate = 0.25").releases(sigma, 2, 1).unwrap();
+        assert_eq!(count, 100);
         assert_eq!(event.to_string(), "Poisson-sampled (rate 0.25) joint Gaussian (noise multipliers 1, 10)");
     }
 

@@ -101,7 +101,11 @@ pub(crate) fn train(
     let ranks = if run.noise_multiplier.is_some() { run.ranks.clone() } else { Arc::new(Alone) };
     let records = inputs.records(rows, plan.held_by(ranks.rank(), ranks.size()), public, run)?;
     if let Some(sigma) = run.noise_multiplier {
-        compare(&run.named.event(sigma.times(run.records_per_unit)?, run.n_groups, 1)?, plan.step_event())?;
+        let (accounted, _) = run.named.releases(sigma.times(run.records_per_unit)?, run.n_groups, 1)?;
+        match run.named.group_sampling {
+            Some(_) => compare(&accounted, &plan.event())?,
+            None => compare(&accounted, plan.step_event())?,
+        }
     }
     let generators = Generators {
         initialisation: key.draws("initial weights", 0).into(),
@@ -196,7 +200,9 @@ fn config(rows: &impl GroupedRows, known: Inputs<'_>, facts: FeatureFacts, run: 
             ..PrivacyConfig::new(named.clipping, sigma.times(run.records_per_unit)?, run.delta)
         }),
     };
-    Ok(TrainConfig { optimiser, l2, privacy, ..TrainConfig::new(model, loss, batches, rates) })
+    // Without privacy all records are drawn alike.
+    let group_sampling = privacy.as_ref().and_then(|_| named.group_sampling.clone());
+    Ok(TrainConfig { optimiser, l2, group_sampling, privacy, ..TrainConfig::new(model, loss, batches, rates) })
 }
 
 /// Noise of a unit of several records.

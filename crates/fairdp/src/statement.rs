@@ -42,6 +42,9 @@ pub struct ReleaseStatement {
     pub accountant: String,
     /// ε of each part: a record meets one of them.
     pub epsilon_of_parts: BTreeMap<String, f64>,
+    /// ε of a training record of each group, where groups were drawn at rates of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub epsilon_of_groups: BTreeMap<String, f64>,
     /// Bounds that hold against every attack.
     pub attacks: Attacks,
     /// Parts of the release that ε covers.
@@ -274,6 +277,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) card: Option<CardEntry>,
     pub(crate) started_from: Option<StartedFrom>,
     pub(crate) fixed: Vec<String>,
+    pub(crate) epsilon_of_groups: BTreeMap<String, f64>,
 }
 
 impl ReleaseStatement {
@@ -318,6 +322,7 @@ impl ReleaseStatement {
             epsilon_rdp: rdp.epsilon.get(),
             accountant,
             epsilon_of_parts,
+            epsilon_of_groups: facts.epsilon_of_groups,
             attacks: account.attacks(delta)?,
             covers: marked.covers().to_vec(),
             not_covered: marked.not_covered().to_vec(),
@@ -464,11 +469,20 @@ impl ReleaseStatement {
             .map(|(part, epsilon)| format!("{} {}", printable(part), rounded_up(*epsilon)))
             .collect();
         let _ = writeln!(text, "\nε of the parts ({mark}), of which a record meets one: {}.", parts.join(", "));
+        if !self.epsilon_of_groups.is_empty() {
+            let _ = writeln!(text, "\nε of a training record by group ({mark}): {}.", self.groups_in_words());
+        }
         text
     }
 }
 
 impl ReleaseStatement {
+    /// ε of each group, where groups were drawn at rates of their own.
+    pub(crate) fn groups_in_words(&self) -> String {
+        let of_group = |(group, epsilon): (&String, &f64)| format!("{} {}", printable(group), rounded_up(*epsilon));
+        self.epsilon_of_groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
+    }
+
     /// The release that this one follows from, or whose model it is about.
     fn of_origin(&self) -> Vec<(&'static str, String)> {
         let decisions = self.derived_from.iter().map(|derivation| ("Decisions", derivation.in_words()));

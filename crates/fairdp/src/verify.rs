@@ -21,6 +21,9 @@ use crate::signature::{self, SIGNATURE, Signature};
 use crate::statement::{ReleaseStatement, STATEMENT_VERSION};
 use crate::unfinished::release_of;
 
+/// Other processors may round the last digits otherwise.
+const SLACK: f64 = 1.0 + 1e-9;
+
 const CHANGED: &str = "was changed: it does not have the digest of the statement";
 
 /// Results of a successful check.
@@ -101,8 +104,11 @@ fn check(folder: &Path, key: Option<&PublicKey>) -> Result<Verified> {
         findings.problem(&release.join(STATEMENT_TEXT), "does not say what statement.json says");
     }
     // What is missing or cannot be read was said.
-    if [PIPELINE, WEIGHTS].into_iter().all(is_digested) {
-        findings.note(FittedModel::load(&release));
+    if [PIPELINE, WEIGHTS].into_iter().all(is_digested)
+        && let Some(model) = findings.note(FittedModel::load(&release))
+        && recomputed.is_some()
+    {
+        findings.note(check_groups(&path, &statement, &model));
     }
     let fairness = is_digested(FAIRNESS).then(|| findings.note(fairness_of(&release.join(FAIRNESS)))).flatten();
     match (recomputed, fairness, signature) {
@@ -246,20 +252,18 @@ fn check_statement(path: &Path, statement: &ReleaseStatement) -> Result<(f64, f6
     let bound = account.epsilon(delta)?;
     let (epsilon, lower) = (bound.epsilon.get(), bound.lower.map_or(0.0, dp_accounting::Epsilon::get));
     let rdp = account.epsilon_by_rdp(delta)?.epsilon.get();
-    // Other processors may round the last digits otherwise.
-    let slack = 1.0 + 1e-9;
-    if statement.epsilon * slack < epsilon {
+    if statement.epsilon * SLACK < epsilon {
         return Err(FairdpError::file(path, format!("says ε = {}, but its events cost {epsilon}", statement.epsilon)));
     }
     // A bound by Rényi divergences is looser; one below the other's proven lower end would refute
     // it.
-    if rdp * slack < lower {
+    if rdp * SLACK < lower {
         return Err(FairdpError::file(
             path,
             format!("two accountants contradict each other: {rdp} and at least {lower}"),
         ));
     }
-    let opinion = account.judge(Epsilon::new(statement.epsilon * slack)?, delta);
+    let opinion = account.judge(Epsilon::new(statement.epsilon * SLACK)?, delta);
     if opinion == Opinion::Refuted {
         let epsilon = statement.epsilon;
         return Err(FairdpError::file(path, format!("says ε = {epsilon}, which arithmetic of 200 bits refutes")));
@@ -269,6 +273,31 @@ fn check_statement(path: &Path, statement: &ReleaseStatement) -> Result<(f64, f6
         return Err(FairdpError::file(path, "its mark does not fit what it is given"));
     }
     Ok((epsilon, rdp, opinion))
+}
+
+/// ε of each group again, where groups were drawn at rates of their own. Their order is that of the model.
+fn check_groups(path: &Path, statement: &ReleaseStatement, model: &FittedModel) -> Result<()> {
+    let account = Account::of(statement.events.iter().cloned())?;
+    let found = account.epsilon_by_group(Delta::new(statement.delta)?)?;
+    let (groups, said) = (model.encoding().groups(), &statement.epsilon_of_groups);
+    if found.is_empty() && said.is_empty() {
+        return Ok(());
+    }
+    if found.len() != groups.len() || said.len() != groups.len() {
+        let (said, found, of_model) = (said.len(), found.len(), groups.len());
+        let problem =
+            format!("has ε of {said} groups, and events of {found}: expected those of the model's {of_model}");
+        return Err(FairdpError::file(path, problem));
+    }
+    for (group, found) in groups.iter().zip(found) {
+        let group = group.to_string();
+        let epsilon = said.get(&group).copied().unwrap_or(0.0);
+        if epsilon * SLACK < found {
+            let problem = format!("says ε = {epsilon} of the group {group}, but its events cost {found}");
+            return Err(FairdpError::file(path, problem));
+        }
+    }
+    Ok(())
 }
 
 fn check_ledger(path: &Path, files: &Digests, statement: Option<&ReleaseStatement>, findings: &mut Findings) {

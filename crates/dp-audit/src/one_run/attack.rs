@@ -7,6 +7,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::bounds::Score;
 use super::claim::Claim;
+use super::pair::Pair;
 
 /// How a run is attacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,17 @@ pub enum Fault {
     Noise,
     /// Records of the first kind are drawn at twice the rate, or in full batches twice.
     Rate,
+    /// Records of every kind reach the whole bound, whatever their part of it.
+    Threshold,
+}
+
+/// How a record of a kind enters a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Participation {
+    /// Probability with which it is drawn.
+    pub rate: f64,
+    /// The part of the bound that it can add.
+    pub share: f64,
 }
 
 impl Fault {
@@ -64,9 +76,9 @@ struct Canary {
     /// The weight that it moves, and to which side.
     weight: usize,
     sign: f64,
-    /// The sum without it, in this step, and what it adds if it is drawn.
+    /// The sum without it, in this step, and how it enters the step.
     known: f64,
-    adds: f64,
+    enters: Participation,
     score: f64,
 }
 
@@ -92,9 +104,14 @@ impl Attack {
 
     /// What the canaries of a step add to the sum before its noise: weights and values.
     ///
-    /// `length` is the largest norm that a record adds, in the unit of the sum, and `share` the part of
-    /// it that a record of a kind can have.
-    pub fn before_noise(&self, sum: &[f64], length: f64, share: &dyn Fn(usize) -> f64) -> Vec<(usize, f64)> {
+    /// `length` is the largest norm that a record adds, in the unit of the sum, and `of_kind` says how a
+    /// record of a kind is to enter the step.
+    pub fn before_noise(
+        &self,
+        sum: &[f64],
+        length: f64,
+        of_kind: &dyn Fn(usize) -> Participation,
+    ) -> Vec<(usize, f64)> {
         let State { rng, canaries } = &mut *self.state();
         if canaries.is_empty() {
             *canaries = draw(self.settings, sum.len(), rng);
@@ -102,10 +119,11 @@ impl Attack {
         let mut added = Vec::new();
         for canary in canaries {
             canary.known = sum[canary.weight];
-            canary.adds = share(canary.kind);
-            let copies = copies(self.settings.fault, canary.kind, self.claim.sampling_rate, rng);
+            canary.enters = of_kind(canary.kind);
+            let copies = copies(self.settings.fault, canary.kind, canary.enters.rate, rng);
+            let share = if self.settings.fault == Some(Fault::Threshold) { 1.0 } else { canary.enters.share };
             if canary.present && copies > 0.0 {
-                added.push((canary.weight, canary.sign * copies * canary.adds * length));
+                added.push((canary.weight, canary.sign * copies * share * length));
             }
         }
         added
@@ -116,7 +134,8 @@ impl Attack {
         let pair = self.claim.pair();
         for canary in &mut self.state().canaries {
             let projection = canary.sign * (noisy[canary.weight] - canary.known) / std;
-            canary.score += pair.with_share(canary.adds).score(projection);
+            let Participation { rate, share } = canary.enters;
+            canary.score += Pair { rate, ..pair }.with_share(share).score(projection);
         }
     }
 
@@ -144,7 +163,7 @@ fn draw(settings: AttackSettings, n_weights: usize, rng: &mut ChaCha20Rng) -> Ve
         weight,
         sign: if coin() { 1.0 } else { -1.0 },
         known: 0.0,
-        adds: 0.0,
+        enters: Participation { rate: 0.0, share: 0.0 },
         score: 0.0,
     };
     weights.into_iter().enumerate().map(canary).collect()

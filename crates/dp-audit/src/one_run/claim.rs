@@ -47,6 +47,16 @@ impl Claim {
         Ok(claim)
     }
 
+    /// The claim about records of which each is in one group, of the claims about the groups: what holds
+    /// for all of them.
+    ///
+    /// Releases, noise and rate are those of the group with the largest ε.
+    pub fn of_any(groups: &[Self]) -> Option<Self> {
+        let largest = groups.iter().max_by(|a, b| a.epsilon.total_cmp(&b.epsilon))?;
+        let separation = groups.iter().map(|claim| claim.separation).fold(0.0, f64::max);
+        Some(Self { separation, ..largest.clone() })
+    }
+
     pub(crate) fn pair(&self) -> Pair {
         Pair { rate: self.sampling_rate, shift: self.noise_multiplier.recip() }
     }
@@ -107,7 +117,7 @@ mod tests {
     use rand_chacha::ChaCha20Rng;
     use rand_chacha::rand_core::SeedableRng;
 
-    use super::super::attack::{Attack, AttackSettings, Fault};
+    use super::super::attack::{Attack, AttackSettings, Fault, Participation};
     use super::*;
 
     const WEIGHTS: usize = 80;
@@ -117,9 +127,10 @@ mod tests {
         let settings = AttackSettings { canaries: WEIGHTS, kinds: 1, fault };
         let attack = Attack::new(claim.clone(), settings, ChaCha20Rng::seed_from_u64(seed));
         let mut rng = ChaCha20Rng::seed_from_u64(!seed);
+        let participation = Participation { rate: claim.sampling_rate, share: 1.0 };
         for _ in 0..claim.steps {
             let mut sum = vec![0.0; WEIGHTS];
-            for (weight, value) in attack.before_noise(&sum, 1.0, &|_| 1.0) {
+            for (weight, value) in attack.before_noise(&sum, 1.0, &|_| participation) {
                 sum[weight] += value * 2_f64.powi(20);
             }
             let std = Fault::std(fault, claim.noise_multiplier);

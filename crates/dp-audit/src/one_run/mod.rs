@@ -20,7 +20,7 @@
 //! **Example**
 //! ```
 //! use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
-//! use dp_audit::one_run::{Attack, AttackSettings, Claim, Fault};
+//! use dp_audit::one_run::{Attack, AttackSettings, Claim, Participation};
 //! use rand_chacha::ChaCha20Rng;
 //! use rand_chacha::rand_core::SeedableRng;
 //!
@@ -28,10 +28,11 @@
 //! let claim = Claim::new(NoiseMultiplier::new(5.0)?, SamplingRate::new(1.0)?, 25, Delta::new(1e-5)?)?;
 //! let settings = AttackSettings { canaries: 400, kinds: 1, fault: None };
 //! let attack = Attack::new(claim, settings, ChaCha20Rng::seed_from_u64(1));
+//! let all = Participation { rate: 1.0, share: 1.0 };
 //! let mut noise = ChaCha20Rng::seed_from_u64(1_001);
 //! for _ in 0..25 {
 //!     let mut sum = vec![0.0; 400];
-//!     for (weight, value) in attack.before_noise(&sum, 1.0, &|_| 1.0) {
+//!     for (weight, value) in attack.before_noise(&sum, 1.0, &|_| all) {
 //!         sum[weight] += value;
 //!     }
 //!     let noise = dp_engine::noise::StepNoise::draw(&mut noise, 5.0 * 1e6);
@@ -56,7 +57,7 @@ mod on_trainer;
 mod pair;
 mod two_samples;
 
-pub use attack::{Attack, AttackSettings, Fault};
+pub use attack::{Attack, AttackSettings, Fault, Participation};
 pub use bounds::{EpsilonBounds, Score};
 pub use claim::Claim;
 pub use two_samples::{ReleaseBound, TwoSamples};

@@ -22,8 +22,8 @@ impl ByGroup {
         let largest = sampling.largest_rate();
         // Rounded down: a record is drawn no more often than is accounted for.
         let stays = |rate: f64| if rate < largest { (rate / largest).next_down() } else { 1.0 };
-        let shares = sampling.shares.clone().unwrap_or_else(|| vec![1.0; sampling.rates.len()]);
-        Self { stays: sampling.rates.iter().map(|rate| stays(rate.get())).collect(), shares, coins: Vec::new() }
+        let stays = sampling.rates.iter().map(|rate| stays(rate.get())).collect();
+        Self { stays, shares: sampling.all_shares(), coins: Vec::new() }
     }
 
     /// Draws the coins of a batch. That of a record follows from the step's key and the record's

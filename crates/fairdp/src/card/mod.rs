@@ -175,6 +175,13 @@ fn person(page: &mut String, statement: &ReleaseStatement) {
         statement.records.get("training").copied().unwrap_or_default(),
         rounded_up(statement.epsilon),
     );
+    if !statement.epsilon_of_groups.is_empty() {
+        let _ = writeln!(
+            page,
+            "<p>Groups were drawn at different rates. ε of a record by group: {}.</p>",
+            escaped(&statement.groups_in_words())
+        );
+    }
 }
 
 /// How good the model is, for whom it is worst, and what to beware of.

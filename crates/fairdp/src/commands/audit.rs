@@ -29,8 +29,9 @@ pub(super) struct AuditArgs {
     #[arg(long)]
     repeats: Option<u32>,
     /// A fault to put into the attacked run, which the audit is to find: `noise` (half of it),
-    /// `uncharged` (the first release is not in the ledger) or `group-rate` (records of the first group
-    /// are drawn at twice the rate).
+    /// `uncharged` (the first release is not in the ledger), `group-rate` (records of the first group
+    /// are drawn at twice the rate) or `group-threshold` (with `asc`: all groups have the largest
+    /// threshold).
     #[arg(long, value_name = "FAULT")]
     plant: Option<AuditFault>,
     /// The folder of a run of this configuration, or its release: attacks a run on made-up records of its

@@ -67,6 +67,7 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan, json: bool) -> io::Resu
     for entry in &plan.uncovered {
         writeln!(out, "not covered: {}", printable(entry))?;
     }
+    groups(out, plan)?;
     features(out, plan)?;
     writeln!(out, "{:<10} {:<32} {:>7} {:>6} {:>16}", "records", "release", "share", "times", "noise multiplier")?;
     for release in &plan.releases {
@@ -114,8 +115,22 @@ fn plan_for_programs(plan: &FitPlan) -> serde_json::Value {
         "epsilon": plan.epsilon, "delta": plan.delta, "mark": plan.mark().to_string(), "table": table,
         "training_records": plan.n_training, "ledger": ledger, "candidates": candidates.collect::<Vec<_>>(),
         "not_covered": plan.uncovered, "features": features.collect::<Vec<_>>(), "releases": plan.releases,
-        "started_from": plan.started_from, "half_widths": widths.collect::<Vec<_>>(),
+        "groups": plan.groups, "started_from": plan.started_from, "half_widths": widths.collect::<Vec<_>>(),
     })
+}
+
+/// Rates and thresholds of the groups, where each has its own.
+fn groups(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
+    if plan.groups.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{:<32} {:>8} {:>11} {:>8}", "group", "drawn at", "threshold ×", "epsilon")?;
+    for group in &plan.groups {
+        let epsilon = decimal(group.epsilon, 4, Rounding::Up);
+        let (name, rate, share) = (printable(&group.group), group.sampling_rate, group.threshold_share);
+        writeln!(out, "{name:<32} {rate:>8} {share:>11.4} {epsilon:>8}")?;
+    }
+    Ok(())
 }
 
 /// How wide what is printed of groups will be: for this ε and number of records, and for half and twice of both.
@@ -258,6 +273,9 @@ fn privacy(out: &mut impl Write, statement: &ReleaseStatement) -> io::Result<()>
         printable(&statement.covers.join(", "))
     )?;
     large(out, statement.epsilon)?;
+    if !statement.epsilon_of_groups.is_empty() {
+        writeln!(out, "epsilon by group: {}", statement.groups_in_words())?;
+    }
     if !statement.given.is_empty() {
         writeln!(out, "not covered: {} constants that were read from the records", statement.given.len())?;
     }

@@ -17,6 +17,8 @@ pub struct MethodChoice {
     /// Probability with which a record enters a step's batch; 1, all records in every step, unless
     /// given, and 1/32 for a network on pixels.
     pub sampling_rate: Option<f64>,
+    /// Rates by group, in place of `sampling_rate`.
+    pub sampling: Option<SamplingEntry>,
     /// Steps; 100 unless given, and 480 for a network on pixels.
     pub steps: Option<u64>,
     /// Rate of the first step; it falls to 0 along a cosine, and stays for a network on pixels.
@@ -24,6 +26,20 @@ pub struct MethodChoice {
     /// Hyper-parameters of the method; the paper's values unless given.
     #[schemars(with = "Option<Settings<PresetParams>>")]
     pub settings: Option<PresetParams>,
+}
+
+/// `sampling = { by = "group", rates = […] }`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(tag = "by", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum SamplingEntry {
+    /// Groups have rates of their own.
+    Group {
+        /// Probability with which a record of each group enters a step's batch, in the order of the
+        /// groups: values as they are declared, then other, then missing; of several columns the last
+        /// one's change first.
+        rates: Vec<f64>,
+    },
 }
 
 impl MethodChoice {

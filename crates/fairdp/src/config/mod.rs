@@ -22,7 +22,7 @@ use serde::Deserialize;
 pub use self::epsilon::EpsilonChoice;
 pub(crate) use self::epsilon::with_epsilon;
 pub use self::fairness::FairnessEntry;
-pub use self::method::MethodChoice;
+pub use self::method::{MethodChoice, SamplingEntry};
 pub use self::schema::config_schema;
 pub use self::tuning::{CandidateEntry, TuningEntry, TuningGoal};
 use crate::fit::Start;

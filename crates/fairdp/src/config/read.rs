@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dp_clipping::PresetParams;
 use dp_linear::{Goal, Objective};
 use dp_table::declaration::{Declared, ENCODINGS, EntryError, Origin};
-use dp_table::{Column, Csv, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
+use dp_table::{Column, Csv, Encoding, Schema, TableError, TableFiles, TableFormat, TextEncoding, Weight};
 use dp_train::ImageShape;
 use fair_decisions::{CumulativeCounts, Mode};
 
@@ -15,8 +15,9 @@ use super::fairness::MEAN_ERROR;
 use super::tuning::of_candidate;
 use super::{
     CONFIG_VERSION, CardEntry, ColumnEntry, ColumnKind, Config, Decision, GroupEntry, MethodChoice, ModelKind,
-    TuningEntry, TuningGoal, UnitEntry, UnitRows, UnitTarget,
+    SamplingEntry, TuningEntry, TuningGoal, UnitEntry, UnitRows, UnitTarget,
 };
+use crate::bounds;
 use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::recipe::{Method, Recipe, TableFacts};
@@ -32,6 +33,9 @@ const MOST_SCORED: usize = 256;
 const MOST_BLOCKS: usize = 2_048;
 /// Counts by group, class and answer.
 const MOST_COUNTS: usize = 1 << 22;
+
+/// Groups that a refusal names.
+const MOST_NAMED: usize = 12;
 
 /// Letters of the name of a scope.
 const LONGEST_SCOPE: usize = 100;
@@ -326,7 +330,7 @@ impl Config {
 
     fn facts(&self) -> TableFacts {
         TableFacts {
-            has_groups: !self.group.is_empty(),
+            n_groups: if self.group.is_empty() { 0 } else { self.n_groups() },
             is_number: self.label.is_number(),
             has_vectors: self.column.iter().any(|column| matches!(column.kind, ColumnKind::Vector | ColumnKind::Image)),
             image: self.image(),
@@ -352,7 +356,29 @@ impl Config {
 
     /// The model and the method of training.
     pub(crate) fn recipe(&self) -> Result<Recipe, EntryError> {
-        Recipe::new(&self.model, &self.method, self.facts())
+        let recipe = Recipe::new(&self.model, &self.method, self.facts())?;
+        self.check_rates()?;
+        Ok(recipe)
+    }
+
+    /// A rate for each group.
+    fn check_rates(&self) -> Result<(), EntryError> {
+        let (n_groups, Some(SamplingEntry::Group { rates })) = (self.n_groups(), &self.method.sampling) else {
+            return Ok(());
+        };
+        if rates.len() == n_groups {
+            return Ok(());
+        }
+        // Of a configuration that is wrong elsewhere, the names are not known.
+        let encoding = bounds::widest(self).ok();
+        let names = encoding.iter().flat_map(Encoding::groups).map(ToString::to_string);
+        let some: Vec<String> = names.take(MOST_NAMED).collect();
+        let more = if n_groups > some.len() && !some.is_empty() { ", …" } else { "" };
+        let order = if some.is_empty() { String::new() } else { format!(", in this order: {}{more}", some.join(", ")) };
+        let given = rates.len();
+        let message =
+            format!("method.sampling.rates has {given} values: expected one for each of {n_groups} groups{order}");
+        Err(EntryError::new("method.sampling", message))
     }
 
     /// The recipes of a search.
@@ -367,6 +393,10 @@ impl Config {
                                    come after a training, and no trial has a share for them";
                     return Err(of_candidate(&EntryError::new("method.name", message), index));
                 }
+                if entry.method.sampling.is_some() {
+                    let message = "method.sampling: expected outside of [tuning], whose trials draw all groups alike";
+                    return Err(of_candidate(&EntryError::new("method.sampling", message), index));
+                }
                 Ok(recipe)
             })
             .collect()
@@ -374,7 +404,7 @@ impl Config {
 
     /// Settings of the model and of its training that a person made, one item each.
     pub(crate) fn user_settings(&self) -> Vec<String> {
-        let MethodChoice { name, sampling_rate, steps, learning_rate, settings } = &self.method;
+        let MethodChoice { name, sampling_rate, sampling, steps, learning_rate, settings } = &self.method;
         let mut given = Vec::new();
         match self.model.kind {
             ModelKind::Mlp => given.push("model mlp".to_owned()),
@@ -387,6 +417,7 @@ impl Config {
         given.extend(self.model.hidden.as_ref().map(|hidden| format!("hidden {hidden:?}")));
         given.extend(name.as_ref().filter(|name| *name != "auto").map(|name| format!("method {name}")));
         given.extend(sampling_rate.map(|rate| format!("sampling_rate {rate}")));
+        given.extend(sampling.as_ref().map(|SamplingEntry::Group { rates }| format!("sampling by group {rates:?}")));
         given.extend(steps.map(|steps| format!("steps {steps}")));
         given.extend(learning_rate.map(|rate| format!("learning_rate {rate}")));
         let settings = settings.as_ref().map(|settings| serde_json::to_value(settings).unwrap_or_default());

@@ -54,13 +54,17 @@ impl Limits<'_> {
     /// The one thing that is trained, and its release.
     pub(super) fn single(&self) -> Result<(Candidate, Planned)> {
         let config = self.config;
-        let recipe = config.recipe()?;
+        let mut recipe = config.recipe()?;
         let steps = self.steps(&recipe);
         let planned = match &recipe.method {
             Method::FullDescent(_) | Method::Conditioned { .. } => {
                 Planned::gaussian(self.budget, Subset::Training, "gradients", self.share, steps)?
             }
-            Method::Sgd(named) => self.calibrated(named)?,
+            Method::Sgd(named) => {
+                let (named, planned) = self.calibrated(named)?;
+                recipe.method = Method::Sgd(Box::new(named));
+                planned
+            }
         };
         let (model, method) = (recipe.model_text(config.model.kind), recipe.method_text());
         let candidate = Candidate {
@@ -84,32 +88,32 @@ impl Limits<'_> {
     }
 
     /// The steps of a method by name: with the least noise that keeps them and the other releases
-    /// within the budget.
-    fn calibrated(&self, named: &SgdMethod) -> Result<Planned> {
+    /// within the budget. The method has the thresholds of groups that follow from it.
+    fn calibrated(&self, named: &SgdMethod) -> Result<(SgdMethod, Planned)> {
         let mut spent = PldAccountant::new(RELATION);
         self.others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
-        let step = |sigma| self.named_step(named, sigma);
+        let (n_groups, per_unit) = (self.config.n_groups(), self.config.records_per_unit());
         let (epsilon, delta) = self.target()?;
-        let noise_multiplier = Calibration::of_remaining_budget(spent, epsilon, delta)?.noise_multiplier(|sigma| {
+        let calibration = Calibration::of_remaining_budget(spent.clone(), epsilon, delta)?;
+        let noise_multiplier = calibration.noise_multiplier(|sigma| {
             // Noise for which that of the counts is out of range is no candidate.
-            step(sigma).map_or(DpEvent::NonPrivate, |event| event.repeated(named.steps))
+            named.calibrated_event(sigma, n_groups, per_unit).unwrap_or(DpEvent::NonPrivate)
         })?;
-        Ok(Planned {
+        let named = named.clone().with_shares(noise_multiplier, n_groups, &spent, delta)?;
+        let (event, count) = named.releases(noise_multiplier, n_groups, per_unit)?;
+        let planned = Planned {
             part: Subset::Training,
             purpose: "gradients".into(),
             share: self.share,
-            count: named.steps,
+            count,
             noise_multiplier,
-            event: step(noise_multiplier)?,
-        })
+            event,
+        };
+        Ok((named, planned))
     }
 
     fn target(&self) -> Result<(Epsilon, Delta)> {
         Ok((Epsilon::new(self.config.privacy.epsilon)?, Delta::new(self.config.privacy.delta)?))
-    }
-
-    fn named_step(&self, named: &SgdMethod, sigma: NoiseMultiplier) -> Result<DpEvent> {
-        named.event(sigma, self.config.n_groups(), self.config.records_per_unit())
     }
 
     /// All candidates of a search, its training and its comparisons.
@@ -179,11 +183,11 @@ impl Limits<'_> {
 
     /// All steps of one candidate, and its scores.
     fn trial(&self, recipe: &Recipe, sigma: NoiseMultiplier, scores: Option<NoiseMultiplier>) -> Result<DpEvent> {
-        let step = match &recipe.method {
-            Method::FullDescent(_) | Method::Conditioned { .. } => DpEvent::gaussian(sigma),
-            Method::Sgd(named) => self.named_step(named, sigma)?,
+        let (event, count) = match &recipe.method {
+            Method::FullDescent(_) | Method::Conditioned { .. } => (DpEvent::gaussian(sigma), self.steps(recipe)),
+            Method::Sgd(named) => named.releases(sigma, self.config.n_groups(), self.config.records_per_unit())?,
         };
-        let steps = step.repeated(self.steps(recipe));
+        let steps = event.repeated(count);
         Ok(match scores {
             Some(scores) => DpEvent::Composed(vec![steps, DpEvent::gaussian(scores)]),
             None => steps,

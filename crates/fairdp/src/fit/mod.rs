@@ -8,6 +8,7 @@ mod device;
 mod features;
 mod finished;
 mod folder;
+mod groups;
 mod journal;
 mod plan;
 mod run;
@@ -44,6 +45,8 @@ use self::features::planned_features;
 pub use self::finished::finished;
 pub(crate) use self::folder::LOCK;
 pub use self::folder::holds_key;
+pub use self::groups::PlannedGroup;
+use self::groups::planned_groups;
 pub(crate) use self::journal::LOG;
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
@@ -205,6 +208,8 @@ pub struct FitPlan {
     /// How wide the intervals of groups' figures will be, where scores are released: for this ε and declared size
     /// first, then for half and twice of each.
     pub widths: Vec<PlannedWidths>,
+    /// Rates and thresholds of the groups, where each has its own.
+    pub groups: Vec<PlannedGroup>,
     candidates: Vec<Candidate>,
     budget: GaussianBudget,
 }
@@ -293,6 +298,7 @@ impl FitPlan {
         }
         let features = planned_features(config)?;
         let widths = widths(config)?;
+        let groups = planned_groups(config, &candidates, &account_of(&releases)?, Delta::new(delta)?)?;
         Ok(Self {
             epsilon,
             delta,
@@ -305,6 +311,7 @@ impl FitPlan {
             started_from: config.start.as_ref().map(|start| start.from.clone()),
             features,
             widths,
+            groups,
             candidates,
             budget,
         })
@@ -337,11 +344,7 @@ impl FitPlan {
 
     /// The account of a run of this plan.
     fn account(&self) -> Result<Account> {
-        let mut account = Account::default();
-        for release in &self.releases {
-            account.record(release)?;
-        }
-        Ok(account)
+        account_of(&self.releases)
     }
 
     /// Whether there is a release on test records.
@@ -381,6 +384,12 @@ fn share_of_scores(config: &Config, budget: GaussianBudget) -> Result<f64> {
     let has_thresholds = config.fairness.mode != Mode::None || has_scores_in_trials(config);
     let most = if has_thresholds { MOST_FOR_THRESHOLDS } else { MOST_FOR_PRICES };
     Ok(wanted.min(most))
+}
+
+fn account_of(releases: &[Planned]) -> Result<Account> {
+    let mut account = Account::default();
+    releases.iter().try_for_each(|release| account.record(release))?;
+    Ok(account)
 }
 
 /// Whether every trial of a search releases scores, and has its own thresholds.

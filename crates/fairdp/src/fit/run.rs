@@ -497,6 +497,7 @@ impl Run<'_> {
             card: config.card.clone(),
             started_from: plan.started_from.clone(),
             fixed: texts::fixed(config, tables.training.encoding()),
+            epsilon_of_groups: plan.groups.iter().map(|group| (group.group.clone(), group.epsilon)).collect(),
         })
     }
 

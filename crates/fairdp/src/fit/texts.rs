@@ -2,9 +2,9 @@
 
 use dp_table::{BadRows, BlockKind, Encoding};
 
-use super::FitPlan;
 use super::candidates::Candidate;
 use super::trial_score::ScoreGoal;
+use super::{FitPlan, PlannedGroup};
 use crate::coins::IN_WORDS;
 use crate::config::{Config, UnitRows, WeightEntry};
 use crate::fairness::FairnessReport;
@@ -142,6 +142,17 @@ pub(super) fn settings(config: &Config, plan: &FitPlan, known: Option<&str>) -> 
 
 /// How records came into batches and parts.
 pub(super) fn sampling(plan: &FitPlan) -> String {
+    if !plan.groups.is_empty() {
+        let of_group = |group: &PlannedGroup| {
+            format!("{} {} (threshold × {})", group.group, group.sampling_rate, group.threshold_share)
+        };
+        return format!(
+            "Poisson by group: this program drew every record into every batch with the public probability of its group, \
+             independently, by ChaCha20, and clipped it at its group's share of the threshold: {}; which records a batch has is \
+             not released; {DIVIDED}",
+            plan.groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
+        );
+    }
     let mut rates: Vec<f64> = plan.candidates.iter().map(|candidate| candidate.recipe.sampling_rate()).collect();
     rates.retain(|rate| *rate < 1.0);
     let batches = if rates.is_empty() {
@@ -153,11 +164,11 @@ pub(super) fn sampling(plan: &FitPlan) -> String {
             rates.iter().map(f64::to_string).collect::<Vec<_>>().join(" or ")
         )
     };
-    format!(
-        "{batches}; the parts of the records were divided by this program, by the record's number or by a keyed hash of its \
-         unit"
-    )
+    format!("{batches}; {DIVIDED}")
 }
+
+const DIVIDED: &str =
+    "the parts of the records were divided by this program, by the record's number or by a keyed hash of its unit";
 
 /// What makes features of the records and depends on none of them.
 pub(super) fn fixed(config: &Config, encoding: &Encoding) -> Vec<String> {

@@ -16,13 +16,13 @@ use dp_table::{
     delimiter_question,
 };
 use dp_train::ImageShape;
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 
 use crate::config::read::{absolute, encoding, with_vectors};
-use crate::config::{LEAST_DELTA, MethodChoice, ModelEntry, ModelKind};
+use crate::config::{GroupEntry, LEAST_DELTA, MethodChoice, ModelEntry, ModelKind, SamplingEntry};
 use crate::error::{FairdpError, Result};
-use crate::recipe::{Recipe, TableFacts, decision_of_method};
+use crate::recipe::{Recipe, TableFacts, decision_of_method, takes_group_rates};
 use crate::text_marks::with_options;
 
 use self::columns::{BinsOf, column, group, vector};
@@ -127,13 +127,15 @@ impl InitOptions {
             ModelKind::deserialize(StrDeserializer::<serde::de::value::Error>::new(kind))
                 .map_err(|_| FairdpError::invalid("--model", kind, "auto, additive, mlp or network"))
         })?;
-        let method = MethodChoice { name: self.method.clone(), ..MethodChoice::default() };
         let model = ModelEntry { kind, ..ModelEntry::default() };
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");
+        let rates = vec![GROUP_RATE; self.groups.len()];
+        let sampling = takes_group_rates(name).then_some(SamplingEntry::Group { rates });
+        let method = MethodChoice { name: self.method.clone(), sampling, ..MethodChoice::default() };
         // Columns are not read yet, and no name is refused for a vector or for an image.
         let facts = TableFacts {
-            has_groups: !self.groups.is_empty(),
+            n_groups: self.groups.len(),
             is_number: false,
             has_vectors: false,
             image: Some(ImageShape { height: 28, width: 28, channels: 1 }),
@@ -146,6 +148,9 @@ impl InitOptions {
         })
     }
 }
+
+/// With which a step draws the records of any group, where groups have rates of their own.
+const GROUP_RATE: f64 = 0.5;
 
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
 
@@ -242,9 +247,14 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     }
     let method = quoted(options.method.as_deref().unwrap_or("auto"));
     let _ = writeln!(text, "\n[method]\nname = {method}  # or a name from `fairdp methods`");
+    let mut groups = String::new();
     for name in &options.groups {
-        group(&mut text, find(name, "--group")?)?;
+        group(&mut groups, find(name, "--group")?)?;
     }
+    if options.method.as_deref().is_some_and(takes_group_rates) {
+        rates(&mut text, &groups)?;
+    }
+    text.push_str(&groups);
     let most = BinsOf::enough(epsilon);
     let n_records = match &options.unit {
         Some(unit) => n_units(&files, find(unit, "--unit")?, most)?,
@@ -252,6 +262,25 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     };
     inputs(&mut text, &guess, options, BinsOf::of(n_records, epsilon, range.is_some()));
     Ok(text)
+}
+
+/// The rates of these groups: alike, until somebody who knows what is public of them says otherwise.
+fn rates(text: &mut String, groups: &str) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Groups {
+        group: Vec<GroupEntry>,
+    }
+    let internal = |error: toml::de::Error| FairdpError::Internal(format!("groups that cannot be read: {error}"));
+    let entries: Groups = toml::from_str(groups).map_err(internal)?;
+    let n_groups = entries.group.iter().map(GroupEntry::n_groups).fold(1, usize::saturating_mul);
+    let _ = writeln!(
+        text,
+        "# A public rate for each group: of its values, then (other), then missing; of several columns the last one's change\n\
+         # first. `fairdp fit --plan` names them. Raise that of a group which is to be seen more often at the same ε.\n\
+         sampling = {{ by = \"group\", rates = {:?} }}",
+        vec![GROUP_RATE; n_groups]
+    );
+    Ok(())
 }
 
 /// `[table]`: its files, and how they are written.

@@ -171,7 +171,7 @@ fn fields_for_programs_change_on_purpose_alone() {
     });
     insta::assert_snapshot!(fields.join("\n"), @r"
     init: configuration, out, text, version
-    fit --plan: candidates, delta, epsilon, features, half_widths, ledger, mark, not_covered, releases, started_from, table, training_records, version
+    fit --plan: candidates, delta, epsilon, features, groups, half_widths, ledger, mark, not_covered, releases, started_from, table, training_records, version
     fit --resume: accountant, attacks, chain, covers, delta, delta_reason, epsilon, epsilon_lower, epsilon_of_parts, epsilon_rdp, events, files, given, mark, method, model, noise, not_covered, out_of_scope, private, program, records, relation, sampling, seed, test_figures, total_epsilon, trust, tuning, unit, version
     predict: answered, remarks, rows, table, version
     report: fairness, statement, version

@@ -24,6 +24,43 @@ fn weights_of_groups_that_follow_losses_are_in_the_ledger() {
     spends_the_budget("group-dro", &format!("\"group-dro\"\nsampling_rate = 0.2\nsteps = 40\n{settings}"));
 }
 
+/// Every group has its rate and its threshold, and the same ε to a hundredth.
+#[test]
+fn groups_drawn_at_their_own_rates_have_one_epsilon() {
+    let method = "\"asc\"\nsampling = { by = \"group\", rates = [0.1, 0.3, 0.3, 0.3] }\nsteps = 40";
+    let folder = declared(8_000, with("\"additive\"", method));
+    let here = folder.path();
+    let plan = done(here, &["fit", "fairdp.toml", "--plan"]);
+    assert!(plan.contains("method: asc, as asked for") && plan.contains("one of [40 × Poisson-sampled"), "{plan}");
+    done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
+    let statement = json(here.join("run/release/statement.json"));
+    let epsilon = statement["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 1.0 && epsilon > 0.999, "{epsilon}");
+    assert_eq!(statement["mark"], "certified");
+    assert_eq!(statement["epsilon_lower"].as_f64().map(|lower| lower > 0.99), Some(true), "{statement}");
+    let of_groups = statement["epsilon_of_groups"].as_object().unwrap();
+    assert_eq!(of_groups.len(), 4, "{of_groups:?}");
+    assert!(of_groups.values().all(|of_group| of_group.as_f64().is_some_and(|one| one <= 1.0 && one > 0.99)));
+    let gradients =
+        statement["events"].as_array().unwrap().iter().find(|event| event["purpose"] == "gradients").unwrap();
+    assert_eq!(gradients["count"], 1);
+    assert!(statement["sampling"].as_str().unwrap().starts_with("Poisson by group: "));
+    let verified = done(here, &["verify", "run"]);
+    assert!(verified.contains("200 bits"), "{verified}");
+    let text = fs::read_to_string(here.join("run/release/statement.md")).unwrap();
+    assert!(text.contains("ε of a training record by group (certified): "), "{text}");
+    assert!(fs::read_to_string(here.join("run/release/card.html")).unwrap().contains("ε of a record by group: "));
+    // Weighted sampling of another method: the larger rate costs more, and is what ε is.
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    fs::write(here.join("weighted.toml"), config.replace("\"asc\"", "\"dpsgd\"")).unwrap();
+    done(here, &["fit", "weighted.toml", "--out", "weighted", "--seed", "1", "-q"]);
+    let statement = json(here.join("weighted/release/statement.json"));
+    let mut of_groups: Vec<f64> =
+        statement["epsilon_of_groups"].as_object().unwrap().values().filter_map(serde_json::Value::as_f64).collect();
+    of_groups.sort_by(f64::total_cmp);
+    assert!(of_groups[0] < 0.7 && of_groups[1..].iter().all(|one| (0.999..=1.0).contains(one)), "{of_groups:?}");
+}
+
 fn spends_the_budget(name: &str, method: &str) {
     let folder = declared(8_000, |config| {
         config.replace("kind = \"auto\"", "kind = \"additive\"").replace("name = \"auto\"", &format!("name = {method}"))
@@ -96,10 +133,19 @@ fn what_a_method_cannot_do_is_refused_by_key() {
     );
     let message = refusal("\"auto\"", "\"fairlens\"");
     assert!(message.contains("no ε would hold"), "{message}");
-    let message = refusal("\"auto\"", "\"asc\"");
-    assert!(message.contains("it takes a sampling rate for each group"), "{message}");
     let message = refusal("\"auto\"", "\"dpsgd\"\nsampling_rate = 1.5");
     assert!(message.contains("method.sampling_rate = 1.5: expected above 0, at most 1"), "{message}");
+    let message = refusal("\"auto\"", "\"asc\"");
+    let expected = "method.sampling: expected with method.name = \"asc\", whose groups have rates of their own: sampling = \
+                    { by = \"group\", rates = [0.2, 0.5] }, a public rate for each of 4 groups";
+    assert!(message.contains(expected), "{message}");
+    let message = refusal("\"auto\"", "\"asc\"\nsampling = { by = \"group\", rates = [0.5] }");
+    let expected = "method.sampling.rates has 1 values: expected one for each of 4 groups, in this order: ";
+    assert!(message.contains(expected) && message.contains(", (other)"), "{message}");
+    let message = refusal("\"auto\"", "\"asc\"\nsampling = { by = \"group\", rates = [0.5, 0, 1, 1] }");
+    assert!(message.contains("method.sampling.rates = 0: expected above 0, at most 1"), "{message}");
+    let message = refusal("\"auto\"", "\"asc\"\nsampling_rate = 0.5\nsampling = { by = \"group\", rates = [0.5, 1] }");
+    assert!(message.contains("method.sampling and method.sampling_rate: expected one of the two"), "{message}");
     let message = refusal("\"auto\"", "\"auto\"\nsteps = 3");
     assert!(message.contains("method.steps: expected with a method by name alone"), "{message}");
     let message = refusal("\"auto\"", "\"dpsgd\"\nsettings = { clip_nrom = 1 }");

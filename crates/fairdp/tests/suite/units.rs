@@ -66,6 +66,11 @@ fn all_records_of_a_patient_are_protected_together_and_the_third_is_not_used() {
     };
     assert!(code == 2 && message.contains("expected 1 where a unit has several records"), "{message}");
 
+    let by_group = "name = \"adaptive\"\nsampling = { by = \"group\", rates = [0.5, 1] }";
+    fs::write(here.join("bad.toml"), named.replace("name = \"adaptive\"", by_group)).unwrap();
+    let (code, message) = refused(here, &["fit", "bad.toml", "--plan"]);
+    assert!(code == 2 && message.contains("method.sampling = by group: expected none where [unit]"), "{message}");
+
     // Another outcome of every patient's third record moves nothing.
     patients(here, 12_000, |row, line| match (row % 3, line.rsplit_once(',')) {
         (2, Some((rest, outcome))) => format!("{rest},{}", if outcome == "yes" { "no" } else { "yes" }),

@@ -109,6 +109,10 @@ fn run(
             expected: "none: an audit attacks one training, such as that of the settings that a search found".into(),
         });
     }
+    if options.fault == Some(AuditFault::GroupThreshold) && !config.recipe()?.has_thresholds_by_rate() {
+        let expected = "with method.name = \"asc\" alone, whose groups have thresholds of their own";
+        return Err(FairdpError::invalid("--plant", AuditFault::GroupThreshold.name(), expected));
+    }
     if let Some(out) = options.out.as_ref().filter(|out| out.exists()) {
         return Err(FairdpError::folder(out, "exists", "give a new folder for the audit"));
     }

@@ -44,14 +44,14 @@ impl OneRunAttack<'_> {
         failure: f64,
         journal: &mut Journal<'_>,
     ) -> Result<(AttackedRun, AttackedRun)> {
-        let claim = self.claim()?;
+        let claims = self.claims()?;
         let n_groups = self.encoding.groups().len().max(1);
         let settings = AttackSettings {
             canaries: self.options.canaries,
             kinds: n_groups,
             fault: self.options.fault.and_then(AuditFault::of_run),
         };
-        let attack = Arc::new(Attack::new(claim, settings, self.key.draws("canaries", 0)));
+        let attack = Arc::new(Attack::new(claims[0].clone(), settings, self.key.draws("canaries", 0)));
         let (canaries, present) = self.canary_rows();
         let rows = WithCanaries { records, canaries: &canaries };
         journal.stage("training with canaries")?;
@@ -69,13 +69,13 @@ impl OneRunAttack<'_> {
         // Of both attacks: all canaries, and each kind.
         let n_tests = (1 + n_groups) + 1;
         let failure = failure / n_tests as f64;
-        let mut white_box = AttackedRun::new(attack.claim(), &attack.scores(), &kinds, failure)?;
+        let mut white_box = AttackedRun::new(&claims, &attack.scores(), &kinds, failure)?;
         white_box.weights = Some(plain.layers.iter().map(|layer| layer.weights.len() + layer.biases.len()).sum());
         (white_box.seconds, white_box.plain_seconds) = (Some(seconds), Some(plain_seconds));
         // As they are where they are there.
         let canaries = MadeRows::of_all_kinds(self.shape(), present.len());
         let scores = self.losses([attacked, plain], &canaries, &present)?;
-        let black_box = AttackedRun::new(attack.claim(), &scores, &[], failure)?;
+        let black_box = AttackedRun::new(&claims, &scores, &[], failure)?;
         Ok((white_box, black_box))
     }
 
@@ -83,15 +83,25 @@ impl OneRunAttack<'_> {
         Shape { encoding: self.encoding }
     }
 
-    /// The gradients, as the ledger has them. Of a method by name a canary is one record.
-    fn claim(&self) -> Result<Claim> {
+    /// The gradients, as the ledger has them, for all groups; where groups have rates of their own, for
+    /// each. Of a method by name a canary is one record.
+    fn claims(&self) -> Result<Vec<Claim>> {
         let planned = self.plan.release("gradients")?;
-        let (rate, units) = match &self.plan.candidates[0].recipe.method {
-            Method::Sgd(named) => (named.sampling_rate, self.training.records_per_unit as f64),
-            Method::FullDescent(_) | Method::Conditioned { .. } => (SamplingRate::new(1.0)?, 1.0),
+        let (sigma, delta) = (planned.noise_multiplier.get(), Delta::new(self.plan.delta)?);
+        let claim = |noise: f64, rate, steps| Ok(Claim::new(NoiseMultiplier::new(noise)?, rate, steps, delta)?);
+        let Method::Sgd(named) = &self.plan.candidates[0].recipe.method else {
+            return Ok(vec![claim(sigma, SamplingRate::new(1.0)?, planned.count)?]);
         };
-        let noise = NoiseMultiplier::new(planned.noise_multiplier.get() * units)?;
-        Ok(Claim::new(noise, rate, planned.count, Delta::new(self.plan.delta)?)?)
+        match &named.group_sampling {
+            Some(sampling) => {
+                let of_group = |(rate, share): (&SamplingRate, f64)| claim(sigma / share, *rate, named.steps);
+                sampling.rates.iter().zip(sampling.all_shares()).map(of_group).collect()
+            }
+            None => {
+                let units = self.training.records_per_unit as f64;
+                Ok(vec![claim(sigma * units, named.sampling_rate, planned.count)?])
+            }
+        }
     }
 
     fn train(&self, rows: &impl GroupedRows, key: &NoiseKey, journal: &mut Journal<'_>) -> Result<Trained> {

@@ -20,11 +20,14 @@ pub enum AuditFault {
     /// Records of the first group are drawn at twice the rate that is charged; in full batches they are
     /// there twice.
     GroupRate,
+    /// Records of every group are clipped at the largest threshold, where groups have thresholds of their
+    /// own by their rates.
+    GroupThreshold,
 }
 
 impl AuditFault {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Noise, Self::Uncharged, Self::GroupRate];
+    pub const ALL: [Self; 4] = [Self::Noise, Self::Uncharged, Self::GroupRate, Self::GroupThreshold];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -32,6 +35,7 @@ impl AuditFault {
             Self::Noise => "noise",
             Self::Uncharged => "uncharged",
             Self::GroupRate => "group-rate",
+            Self::GroupThreshold => "group-threshold",
         }
     }
 
@@ -40,6 +44,7 @@ impl AuditFault {
         match self {
             Self::Noise => Some(Fault::Noise),
             Self::GroupRate => Some(Fault::Rate),
+            Self::GroupThreshold => Some(Fault::Threshold),
             Self::Uncharged => None,
         }
     }

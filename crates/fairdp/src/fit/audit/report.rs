@@ -7,7 +7,7 @@ use dp_audit::one_run::{Claim, EpsilonBounds, Score};
 use serde::Serialize;
 
 use super::{AuditFault, AuditOptions};
-use crate::error::Result;
+use crate::error::{FairdpError, Result};
 use crate::subset::Subset;
 
 /// Confidence of each bound that is printed.
@@ -34,8 +34,11 @@ impl OfKind {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AttackedRun {
-    /// The gradients, as the ledger has them.
+    /// The gradients, as the ledger has them; where groups have rates of their own, what holds for all.
     pub claim: Claim,
+    /// The same for each group, where groups have rates of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims_of_groups: Vec<Claim>,
     /// Bounds from all canaries, each with 95 % confidence.
     pub bounds: EpsilonBounds,
     /// The largest ε of them, over the claim.
@@ -57,13 +60,20 @@ pub struct AttackedRun {
 }
 
 impl AttackedRun {
-    pub(super) fn new(claim: &Claim, scores: &[Score], kinds: &[OfKind], failure: f64) -> Result<Self> {
+    /// `claims` is one for all canaries, or one for each group.
+    pub(super) fn new(claims: &[Claim], scores: &[Score], kinds: &[OfKind], failure: f64) -> Result<Self> {
+        let nothing = || FairdpError::Internal("an attack on no claim".into());
+        let claim = &Claim::of_any(claims).ok_or_else(nothing)?;
         let of = |kind: usize| scores.iter().copied().filter(|score| score.kind == kind).collect::<Vec<_>>();
-        let bounds = claim.bounds(scores, 1.0 - CONFIDENCE)?;
+        // Scores of some group are as far apart as all are: what holds whichever group it is.
+        let bounds =
+            claims.iter().map(|claim| claim.bounds(scores, 1.0 - CONFIDENCE)).collect::<Result<Vec<_>, _>>()?;
+        let bounds = bounds.into_iter().min_by(|a, b| a.gaussian.total_cmp(&b.gaussian));
+        let bounds = bounds.ok_or_else(nothing)?;
         let mut refuted = claim.refuted(scores, failure);
         let mut by_group = Vec::new();
         for (number, kind) in kinds.iter().enumerate() {
-            let scores = of(number);
+            let (scores, claim) = (of(number), claims.get(number).unwrap_or(claim));
             refuted |= claim.refuted(&scores, failure);
             by_group.push((kind.clone(), claim.bounds(&scores, 1.0 - CONFIDENCE)?));
         }
@@ -72,6 +82,7 @@ impl AttackedRun {
             share_without_assumption: bounds.without_assumption() / claim.epsilon,
             finds_half_the_noise: claim.would_refute(0.5, scores.len(), failure / 3.0),
             claim: claim.clone(),
+            claims_of_groups: if claims.len() > 1 { claims.to_vec() } else { Vec::new() },
             bounds,
             by_group,
             refuted,
@@ -160,9 +171,13 @@ impl AuditReport {
         );
         let all = OfKind { group: None, class: String::new() };
         let by_group = self.white_box.by_group.iter().filter(|_| self.white_box.by_group.len() > 1);
-        let white = std::iter::once(("white box", &all, &self.white_box.bounds))
-            .chain(by_group.map(|(kind, bounds)| ("white box", kind, bounds)));
-        for (name, kind, bounds) in white.chain(std::iter::once(("black box", &all, &self.black_box.bounds))) {
+        let of_groups = &self.white_box.claims_of_groups;
+        let by_group = by_group.enumerate().map(|(number, (kind, bounds))| {
+            ("white box", kind, bounds, of_groups.get(number).unwrap_or(claim).epsilon)
+        });
+        let white = std::iter::once(("white box", &all, &self.white_box.bounds, claim.epsilon)).chain(by_group);
+        let black = std::iter::once(("black box", &all, &self.black_box.bounds, claim.epsilon));
+        for (name, kind, bounds, claimed) in white.chain(black) {
             let _ = writeln!(
                 text,
                 "| {name}: {} | {} | {} | {} | {} |",
@@ -170,7 +185,7 @@ impl AuditReport {
                 bounds.canaries,
                 down(bounds.gaussian),
                 down(bounds.without_assumption()),
-                percent(bounds.gaussian.max(bounds.without_assumption()) / claim.epsilon)
+                percent(bounds.gaussian.max(bounds.without_assumption()) / claimed)
             );
         }
         text.push_str(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dp_audit::one_run::{Attack, Fault};
+use dp_audit::one_run::{Attack, Fault, Participation};
 use dp_linear::ExactSum;
 use rand_chacha::ChaCha20Rng;
 
@@ -21,7 +21,8 @@ impl Watch for OneRun {
         let (grid, std) = (sum.grid(), sum.std);
         let exact: Vec<f64> = sum.values.iter().map(|steps| steps * grid.step()).collect();
         let length = std / attack.claim().noise_multiplier;
-        for (weight, value) in attack.before_noise(&exact, length, &|_| 1.0) {
+        let whole = Participation { rate: attack.claim().sampling_rate, share: 1.0 };
+        for (weight, value) in attack.before_noise(&exact, length, &|_| whole) {
             sum.values[weight] += grid.place(value);
         }
         sum.std = Fault::std(attack.fault(), std);
