@@ -166,6 +166,13 @@ def test_a_method_by_name_and_a_network():
         method = {"method": name, "method_options": {"steps": 20}}
         model = FairDPClassifier(4.0, **DECLARED, **method).fit(X, y, sensitive_features=sex)
         assert name in model.statement_["method"]
+    rates = {"by": "group", "rates": [0.2, 0.5]}
+    method = {"method": "asc", "method_options": {"steps": 20, "sampling": rates}}
+    model = FairDPClassifier(4.0, **DECLARED, **method).fit(X, y, sensitive_features=sex)
+    of_groups = model.statement_["epsilon_of_groups"].values()
+    assert len(of_groups) == 2 and all(3.96 < epsilon <= 4 for epsilon in of_groups)
+    with pytest.raises(FairDPError, match="sampling.*expected with"):
+        FairDPClassifier(**DECLARED, method="asc").fit(X, y, sensitive_features=sex)
     model = FairDPClassifier(8.0, **DECLARED, model="mlp", hidden=[8]).fit(X, y, sensitive_features=sex)
     assert "[8]" in model.statement_["model"]
     with pytest.raises(FairDPError, match="unknown; .*did you mean `dpsgd-f`"):

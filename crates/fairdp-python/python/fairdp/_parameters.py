@@ -26,7 +26,7 @@ _NUMBER_TARGETS = ("last", "maximum", "mean")
 _NUMBER_KEYS = ("decimal", "thousands", "unit")
 _DATE_FORMATS = ("iso", "day-first", "month-first", "epoch-seconds", "epoch-milliseconds")
 _PARTS = ("year", "month", "weekday")
-_OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
+_OPTIONS = ("sampling_rate", "sampling", "steps", "learning_rate", "settings")
 _FAIRNESS_OPTIONS = ("max_loss", "max_gap", "smallest", "one_threshold", "coins", "class")
 _LEAST_DELTA = 1e-12
 
@@ -47,6 +47,7 @@ _NAMES = {
     'model.objective = "equal-classes"': "class_weight = 'balanced'",
     "method.name": "method",
     "method.sampling_rate": 'method_options["sampling_rate"]',
+    "method.sampling": 'method_options["sampling"]',
     "method.steps": 'method_options["steps"]',
     "method.learning_rate": 'method_options["learning_rate"]',
     "method.settings": 'method_options["settings"]',

@@ -94,7 +94,9 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     method, method_options
         ``"auto"``; ``"conditioned"``, ``"conditioned-adjusted"`` or ``"conditioned-fair"``, of which
         the latter two answer as ``decision="balanced"`` does; or a clipping method with
-        ``sampling_rate``, ``steps``, ``learning_rate`` and ``settings``.
+        ``sampling_rate``, ``steps``, ``learning_rate`` and ``settings``. With
+        ``sampling={"by": "group", "rates": [...]}`` each group is drawn at its own public rate;
+        ``"asc"`` needs it, and clips groups so that all have the same ε.
     fairness, fairness_options
         ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``,
         ``"equal-opportunity"``, ``"demographic-parity"``, with ``max_loss`` (0.02), ``max_gap`` (0) and
