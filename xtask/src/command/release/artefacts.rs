@@ -7,7 +7,8 @@ use anyhow::{Context, ensure};
 use run_records::output::Output;
 use sha2::{Digest, Sha256};
 
-use crate::terminal::{self, say};
+use super::summary::Summary;
+use crate::terminal;
 
 /// The folder of a release's files.
 #[derive(Debug)]
@@ -88,14 +89,15 @@ impl Artefacts {
     }
 }
 
-/// Says how large a file is, and fails where it is larger than promised.
+/// Says how large a file is, and whether it is larger than promised.
 ///
 /// # Errors
-/// If it cannot be read or is too large.
-pub(super) fn check_size(path: &Path, limit_mb: f64) -> anyhow::Result<()> {
+/// If it cannot be read.
+pub(super) fn check_size(path: &Path, limit_mb: f64, summary: &mut Summary) -> anyhow::Result<()> {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let size = fs::metadata(path).with_context(|| format!("size of {}", path.display()))?.len() as f64 / 1e6;
-    say!("release: {name}: {size:.1} MB")?;
-    ensure!(size <= limit_mb, "{name}: has {size:.1} MB; at most {limit_mb} MB are promised");
-    Ok(())
+    if size > limit_mb {
+        return summary.missed(format_args!("{name}: has {size:.2} MB; at most {limit_mb} MB are promised"));
+    }
+    summary.done(format_args!("{name}: {size:.2} MB of {limit_mb} at most"))
 }

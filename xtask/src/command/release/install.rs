@@ -143,10 +143,10 @@ fn wheel_works(python: &str, wheel: &Path, readme: &str, table: &Path, summary: 
         start.elapsed().as_secs_f64(),
         told.trim()
     ))?;
-    ensure!(
-        milliseconds <= LONGEST_IMPORT_MS,
-        "the import took {milliseconds:.1} ms; at most {LONGEST_IMPORT_MS} are promised"
-    );
+    if milliseconds > LONGEST_IMPORT_MS {
+        summary
+            .missed(format_args!("the import took {milliseconds:.1} ms; at most {LONGEST_IMPORT_MS} are promised"))?;
+    }
     Ok(())
 }
 

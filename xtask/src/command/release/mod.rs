@@ -69,7 +69,7 @@ enum Step {
 /// Prepares a release, or publishes it.
 ///
 /// # Errors
-/// If a tool is missing, something cannot be built, or what was built is not right.
+/// If a tool is missing, something cannot be built, or what was built is not as promised.
 pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
     let root = std::path::absolute(paths::workspace_root()).context("folder of the workspace")?;
     let artefacts = Artefacts::new(&root, args.out.clone())?;
@@ -83,14 +83,21 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
         let start = Instant::now();
         match step {
             Step::Metadata => metadata::check(&root, &tools, args.dry_run, &mut summary)?,
-            Step::Program => targets.iter().try_for_each(|target| program::build(&tools, target, &artefacts))?,
-            Step::Wheel => wheel::build(&tools, &targets, &artefacts)?,
+            Step::Program => {
+                targets.iter().try_for_each(|target| program::build(&tools, target, &artefacts, &mut summary))?;
+            }
+            Step::Wheel => wheel::build(&tools, &targets, &artefacts, &mut summary)?,
             Step::Install => install::check(&tools, &targets, &artefacts, &mut summary)?,
             Step::Checksums => {
                 installer::write(&artefacts, &mut summary)?;
                 artefacts.write_checksums()?;
             }
-            Step::Crates => crates::publish(&tools, args.dry_run, &mut summary)?,
+            Step::Crates => {
+                if !args.dry_run {
+                    summary.check()?;
+                }
+                crates::publish(&tools, args.dry_run, &mut summary)?;
+            }
         }
         let name = step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
         summary.done(format_args!("{name}: {:.0} s", start.elapsed().as_secs_f64()))?;

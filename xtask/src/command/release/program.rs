@@ -64,8 +64,8 @@ pub(super) fn folder_in_archive(target: &str) -> String {
 /// Builds the program for a system and packs it with its licences.
 ///
 /// # Errors
-/// If it cannot be built or packed, is too large, or needs too new a C library.
-pub(super) fn build(tools: &Tools, target: &str, artefacts: &Artefacts) -> anyhow::Result<()> {
+/// If it cannot be built or packed, or needs too new a C library.
+pub(super) fn build(tools: &Tools, target: &str, artefacts: &Artefacts, summary: &mut Summary) -> anyhow::Result<()> {
     let options = ["--profile=dist", "--package=fairdp", "--bin=fairdp", "--locked"];
     if target.contains("-linux-") {
         let linked = if target.ends_with("-gnu") { format!("{target}.{GLIBC}") } else { target.to_owned() };
@@ -77,7 +77,7 @@ pub(super) fn build(tools: &Tools, target: &str, artefacts: &Artefacts) -> anyho
     let root = paths::workspace_root();
     let name = if target.contains("-windows-") { "fairdp.exe" } else { "fairdp" };
     let program = root.join("target").join(target).join("dist").join(name);
-    check_size(&program, LARGEST_MB)?;
+    check_size(&program, LARGEST_MB, summary)?;
     if target.ends_with("-linux-gnu") {
         check_c_library(&fs::read(&program)?)?;
     }
@@ -96,7 +96,7 @@ pub(super) fn build(tools: &Tools, target: &str, artefacts: &Artefacts) -> anyho
     let mut pack = Command::new("tar");
     pack.args(["--create", "--gzip", "--file", &archive, "--directory"]).arg(place.path());
     finish(pack.arg(folder_in_archive(target)).current_dir(artefacts.folder()))?;
-    check_size(&artefacts.path(&archive), LARGEST_MB)
+    check_size(&artefacts.path(&archive), LARGEST_MB, summary)
 }
 
 /// Fails if a program asks for a newer C library than is promised.

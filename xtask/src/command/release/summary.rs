@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::fs;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use super::artefacts::Artefacts;
 use crate::terminal::say;
@@ -12,6 +12,7 @@ use crate::terminal::say;
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     done: Vec<String>,
+    missed: Vec<String>,
     skipped: Vec<(String, String)>,
 }
 
@@ -23,6 +24,25 @@ impl Summary {
     pub(super) fn done(&mut self, what: impl Display) -> anyhow::Result<()> {
         say!("release: {what}")?;
         self.done.push(what.to_string());
+        Ok(())
+    }
+
+    /// Says that a promise is not kept, and keeps it: the steps behind it still say what they find.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn missed(&mut self, what: impl Display) -> anyhow::Result<()> {
+        say!("release: MISSED: {what}")?;
+        self.missed.push(what.to_string());
+        Ok(())
+    }
+
+    /// Fails if a promise is not kept.
+    ///
+    /// # Errors
+    /// Names what is missed.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        ensure!(self.missed.is_empty(), "{}", self.missed.join("; "));
         Ok(())
     }
 
@@ -39,7 +59,7 @@ impl Summary {
     /// Writes all of it.
     ///
     /// # Errors
-    /// If it cannot be written, or a file of the release cannot be read.
+    /// If it cannot be written, a file of the release cannot be read, or a promise is not kept.
     pub(super) fn print(&self, heading: &str, artefacts: &Artefacts) -> anyhow::Result<()> {
         say!("\n{heading}\n\nDone:")?;
         for what in &self.done {
@@ -54,6 +74,6 @@ impl Summary {
         for (what, why) in &self.skipped {
             say!("  {what}: {why}")?;
         }
-        Ok(())
+        self.check()
     }
 }

@@ -3,6 +3,7 @@
 use anyhow::ensure;
 
 use super::artefacts::{Artefacts, check_size};
+use super::summary::Summary;
 use super::tools::{Tools, finish};
 
 /// The wheel may have so many MB.
@@ -11,8 +12,13 @@ const LARGEST_MB: f64 = 6.0;
 /// Builds the wheels and the package of sources.
 ///
 /// # Errors
-/// If one cannot be built or is too large.
-pub(super) fn build(tools: &Tools, targets: &[String], artefacts: &Artefacts) -> anyhow::Result<()> {
+/// If one cannot be built.
+pub(super) fn build(
+    tools: &Tools,
+    targets: &[String],
+    artefacts: &Artefacts,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
     for target in targets {
         let mut command = tools.python_tool("maturin")?;
         command.args(["build", "--manifest-path=crates/fairdp-python/Cargo.toml", "--profile=dist", "--locked"]);
@@ -29,5 +35,5 @@ pub(super) fn build(tools: &Tools, targets: &[String], artefacts: &Artefacts) ->
     )?;
     let wheels = artefacts.wheels()?;
     ensure!(wheels.len() >= targets.len(), "{} wheels were built for {} systems", wheels.len(), targets.len());
-    wheels.iter().try_for_each(|name| check_size(&artefacts.path(name), LARGEST_MB))
+    wheels.iter().try_for_each(|name| check_size(&artefacts.path(name), LARGEST_MB, summary))
 }
