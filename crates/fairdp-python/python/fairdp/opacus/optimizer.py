@@ -358,9 +358,10 @@ class GhostOptimizer(FairDPOptimizer):
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, *, method: clipping.Method, **settings: Any) -> None:
+        # First what no mode has.
+        super().__init__(optimizer, method=method, **settings)
         if method.coupling != "none":
             raise ValueError(f"{method.name} needs every record's gradient: use grad_sample_mode='hooks'")
-        super().__init__(optimizer, method=method, **settings)
         self._hooks: GhostHooks | None = None
         self._sums: dict[torch.Tensor, torch.Tensor] | None = None
 
