@@ -449,7 +449,7 @@ impl SgdMethod {
         n_groups: usize,
         records_per_unit: u64,
     ) -> Result<(DpEvent, u64)> {
-        let context = self.context(noise_multiplier, n_groups);
+        let context = context(noise_multiplier, n_groups);
         if let Some(sampling) = &self.group_sampling {
             return Ok((sampling.event(&self.clipping, &context, self.steps)?, 1));
         }
@@ -468,7 +468,7 @@ impl SgdMethod {
     ) -> Result<DpEvent> {
         match &self.group_sampling {
             Some(sampling) if sampling.wants_shares(&self.clipping) => {
-                let context = self.context(noise_multiplier, n_groups);
+                let context = context(noise_multiplier, n_groups);
                 Ok(sampling.least_drawn(&self.clipping, &context, self.steps)?)
             }
             _ => {
@@ -486,7 +486,7 @@ impl SgdMethod {
         spent: &PldAccountant,
         delta: Delta,
     ) -> Result<Self> {
-        let context = self.context(noise_multiplier, n_groups);
+        let context = context(noise_multiplier, n_groups);
         let found = match self.group_sampling {
             Some(sampling) if sampling.wants_shares(&self.clipping) => {
                 Some(sampling.with_equal_epsilon(&self.clipping, &context, self.steps, spent, delta)?)
@@ -495,10 +495,10 @@ impl SgdMethod {
         };
         Ok(Self { group_sampling: found, ..self })
     }
+}
 
-    fn context(&self, noise_multiplier: NoiseMultiplier, n_groups: usize) -> PublicContext {
-        PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() }
-    }
+fn context(noise_multiplier: NoiseMultiplier, n_groups: usize) -> PublicContext {
+    PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() }
 }
 
 /// Rates of the groups, checked.
@@ -518,6 +518,10 @@ fn group_sampling(
     }
     if n_groups == 0 {
         return Err(refused("method.sampling = by group: there is no [[group]]".into()));
+    }
+    if rates.is_empty() {
+        let message = format!("method.sampling.rates has 0 values: expected one for each of {n_groups} groups");
+        return Err(refused(message));
     }
     let rate = |&rate: &f64| {
         let valid = SamplingRate::new(rate).ok().filter(|_| rate > 0.0);

@@ -469,14 +469,20 @@ impl ReleaseStatement {
             .map(|(part, epsilon)| format!("{} {}", printable(part), rounded_up(*epsilon)))
             .collect();
         let _ = writeln!(text, "\nε of the parts ({mark}), of which a record meets one: {}.", parts.join(", "));
-        if !self.epsilon_of_groups.is_empty() {
-            let _ = writeln!(text, "\nε of a training record by group ({mark}): {}.", self.groups_in_words());
-        }
+        text.push_str(&self.by_group());
         text
     }
 }
 
 impl ReleaseStatement {
+    /// The line of the ε of groups, where they were drawn at rates of their own.
+    fn by_group(&self) -> String {
+        if self.epsilon_of_groups.is_empty() {
+            return String::new();
+        }
+        format!("\nε of a training record by group ({}): {}.\n", self.mark, self.groups_in_words())
+    }
+
     /// ε of each group, where groups were drawn at rates of their own.
     pub(crate) fn groups_in_words(&self) -> String {
         let of_group = |(group, epsilon): (&String, &f64)| format!("{} {}", printable(group), rounded_up(*epsilon));

@@ -33,15 +33,12 @@ impl Attack {
         let shares = Arc::new(Mutex::new(Vec::new()));
         let inner = privacy.clipping.build(plan.context())?;
         trainer.replace_method(Box::new(Observed { inner, shares: Arc::clone(&shares) }));
-        let of_groups = match &plan.config().group_sampling {
-            Some(sampling) => {
-                let of_group = |(rate, share): (&SamplingRate, f64)| Participation { rate: rate.get(), share };
-                sampling.rates.iter().zip(sampling.all_shares()).map(of_group).collect()
-            }
-            None => {
-                let rate = plan.config().batches.sampling_rate.get();
-                vec![Participation { rate, share: 1.0 }; plan.facts().n_groups]
-            }
+        let of_groups = if let Some(sampling) = &plan.config().group_sampling {
+            let of_group = |(rate, share): (&SamplingRate, f64)| Participation { rate: rate.get(), share };
+            sampling.rates.iter().zip(sampling.all_shares()).map(of_group).collect()
+        } else {
+            let rate = plan.config().batches.sampling_rate.get();
+            vec![Participation { rate, share: 1.0 }; plan.facts().n_groups]
         };
         let watch = Watch {
             attack: Arc::clone(self),

@@ -30,7 +30,12 @@ pub struct MethodChoice {
 
 /// `sampling = { by = "group", rates = […] }`.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(tag = "by", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(
+    tag = "by",
+    rename_all = "kebab-case",
+    deny_unknown_fields,
+    expecting = "{ by = \"group\", rates = [0.2, 0.5] }"
+)]
 #[non_exhaustive]
 pub enum SamplingEntry {
     /// Groups have rates of their own.

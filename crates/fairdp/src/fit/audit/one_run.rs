@@ -92,16 +92,12 @@ impl OneRunAttack<'_> {
         let Method::Sgd(named) = &self.plan.candidates[0].recipe.method else {
             return Ok(vec![claim(sigma, SamplingRate::new(1.0)?, planned.count)?]);
         };
-        match &named.group_sampling {
-            Some(sampling) => {
-                let of_group = |(rate, share): (&SamplingRate, f64)| claim(sigma / share, *rate, named.steps);
-                sampling.rates.iter().zip(sampling.all_shares()).map(of_group).collect()
-            }
-            None => {
-                let units = self.training.records_per_unit as f64;
-                Ok(vec![claim(sigma * units, named.sampling_rate, planned.count)?])
-            }
-        }
+        let Some(sampling) = &named.group_sampling else {
+            let units = self.training.records_per_unit as f64;
+            return Ok(vec![claim(sigma * units, named.sampling_rate, planned.count)?]);
+        };
+        let of_group = |(rate, share): (&SamplingRate, f64)| claim(sigma / share, *rate, named.steps);
+        sampling.rates.iter().zip(sampling.all_shares()).map(of_group).collect()
     }
 
     fn train(&self, rows: &impl GroupedRows, key: &NoiseKey, journal: &mut Journal<'_>) -> Result<Trained> {
