@@ -67,6 +67,8 @@ struct Tangent {
     /// Bounds on δ.
     lower: f64,
     upper: f64,
+    /// Lower bound on the μ of the Gaussian with this δ: a search, which refinement would repeat.
+    mu: f64,
 }
 
 /// The concave function `1 - δ - s·α` at one slope, between two bounds.
@@ -206,7 +208,8 @@ impl<'a> TradeOff<'a> {
                 lower = lower.zip(least).map(|(lower, least)| lower.max(least));
             }
             known &= lower.is_some();
-            Ok(Tangent { epsilon, lower: lower.unwrap_or(0.0), upper })
+            let lower = lower.unwrap_or(0.0);
+            Ok(Tangent { epsilon, lower, upper, mu: mu_of(epsilon, lower) * (1.0 - 1e-9) })
         };
         let mut tangents = vec![tangent(0.0)?];
         if tangents[0].upper == 0.0 {
@@ -236,7 +239,7 @@ impl<'a> TradeOff<'a> {
             let lower = tangents
                 .windows(2)
                 .filter(|pair| contact(&pair[0], &pair[1]) >= smallest_rate)
-                .map(|pair| mu_of(pair[0].epsilon, pair[0].lower) * (1.0 - 1e-9))
+                .map(|pair| pair[0].mu)
                 .fold(0.0, f64::max);
             let upper = upper * (1.0 + 1e-9);
             let (left, right) = (tangents[worst].epsilon, tangents[worst + 1].epsilon);
@@ -348,6 +351,9 @@ fn mu_of(epsilon: f64, delta: f64) -> f64 {
     let (mut low, mut high) = (-40.0_f64, 12.0_f64);
     for _ in 0..80 {
         let middle = 0.5 * (low + high);
+        if middle == low || middle == high {
+            break;
+        }
         if log_gaussian_delta(libm::exp(middle), epsilon) > log_delta {
             high = middle;
         } else {
@@ -424,5 +430,22 @@ fn in_unit(parameter: &'static str, value: f64) -> Result<f64, AccountingError> 
         Ok(value)
     } else {
         Err(AccountingError::invalid(parameter, value, "a number in [0, 1]"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The search ends where halving changes nothing, so it inverts the profile up to rounding.
+    #[test]
+    fn a_gaussian_is_found_by_its_delta() {
+        for mu in [1e-9, 0.03, 0.7, 3.0] {
+            for epsilon in [0.0, 0.5 * mu, 4.0 * mu] {
+                let found = mu_of(epsilon, libm::exp(log_gaussian_delta(mu, epsilon)));
+                assert!((found / mu - 1.0).abs() < 1e-11, "{mu} {epsilon}: {found}");
+            }
+        }
+        assert_eq!((mu_of(1.0, 0.0), mu_of(1.0, 1.0)), (0.0, f64::INFINITY));
     }
 }
