@@ -125,6 +125,12 @@ fn a_network_sees_pixels() {
         .enumerate()
         .filter(|(row, line)| line.split(',').nth(1) == Some(&class_of(*row).to_string()));
     assert!(right.count() > ROWS * 9 / 10, "{answers}");
+    for (fault, expected) in [(&[][..], 0), (&["--plant", "noise"], 4)] {
+        let out = format!("attacked-{expected}");
+        let audit = ["audit", "idx.toml", "--out", &out, "--canaries", "200", "--repeats", "100", "--seed", "1", "-q"];
+        let (code, report) = refused(here, &[&audit[..], fault].concat());
+        assert_eq!(code, expected, "{fault:?}: {report}");
+    }
 
     // What is not supported is refused by name.
     let text = fs::read_to_string(here.join("idx.toml")).unwrap();
