@@ -116,6 +116,8 @@ pub(crate) struct MethodSetting {
     pub(crate) optimiser: OptimiserConfig,
     /// In place of the experiment's batch size and epochs.
     pub(crate) batches: Option<(BatchSize, u64)>,
+    /// Rates of the groups over that of the batches, for groups that are drawn at rates of their own.
+    pub(crate) group_rates: Option<&'static [f64]>,
     /// Inputs are conditioned by private releases first; everything above but the noise is then
     /// unused.
     pub(crate) conditioned: Option<Goal>,
@@ -139,6 +141,7 @@ impl MethodSetting {
             noise: None,
             optimiser: OptimiserConfig::default(),
             batches: None,
+            group_rates: None,
             conditioned: None,
             adjusted: None,
             search: None,

@@ -1,9 +1,11 @@
 //! From an experiment's settings to a checked plan for each of its methods.
 
 use anyhow::Context;
-use dp_accounting::{Accountant, Calibration, DpEvent, Ledger, NoiseMultiplier, PldAccountant, RdpAccountant};
+use dp_accounting::{
+    Accountant, Calibration, DpEvent, Ledger, NoiseMultiplier, PldAccountant, RdpAccountant, SamplingRate,
+};
 use dp_clipping::registry;
-use dp_train::{BatchPlan, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+use dp_train::{BatchPlan, GroupSampling, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 
 use super::conditioned::ConditionedPlan;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
@@ -177,6 +179,13 @@ fn plan(
     }
     // The methods of a study share settings that some of them do not read.
     let clipping = (registry::find(setting.name)?.preset)(&setting.params);
+    config.group_sampling = setting
+        .group_rates
+        .map(|rates| {
+            let rate = |share: &f64| SamplingRate::new(share * batches.sampling_rate.get());
+            anyhow::Ok(GroupSampling::new(rates.iter().map(rate).collect::<Result<_, _>>()?))
+        })
+        .transpose()?;
     let with = |noise_multiplier| {
         config.privacy = Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta));
         config

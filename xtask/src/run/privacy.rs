@@ -127,7 +127,8 @@ fn marked(bound: &EpsilonBound, scope: Option<&Scope>) -> MarkedEpsilon {
 }
 
 /// ε of each group from the bounds a run applied to it at every step; empty for methods that treat
-/// all groups alike, and for those without a proof.
+/// all groups alike, for those without a proof, and for groups drawn at rates of their own, each of
+/// which has the run's own ε.
 ///
 /// **No guarantee** ([`EX_POST`](run_records::EX_POST)). The Rényi order is that of the plan, fixed
 /// before the run. Steps that an early stop left out are charged as if every group had the largest
@@ -136,7 +137,10 @@ fn marked(bound: &EpsilonBound, scope: Option<&Scope>) -> MarkedEpsilon {
 /// # Errors
 /// If a bound is not positive and finite.
 pub(crate) fn group_epsilons(plan: &Plan, group_bounds: &[Vec<f64>]) -> anyhow::Result<Vec<MarkedEpsilon>> {
-    let by_group = plan.config().privacy.as_ref().filter(|privacy| privacy.clipping.needs_groups() && plan.certified());
+    let config = plan.config();
+    let by_group = config.privacy.as_ref().filter(|privacy| {
+        privacy.clipping.needs_groups() && plan.certified() && config.group_sampling.is_none()
+    });
     let Some(privacy) = by_group else {
         return Ok(Vec::new());
     };
@@ -145,12 +149,12 @@ pub(crate) fn group_epsilons(plan: &Plan, group_bounds: &[Vec<f64>]) -> anyhow::
     let order = accountant.epsilon(privacy.delta)?.order.unwrap_or(2.0);
     let counts = plan.count_noise_multipliers().into_iter().map(NoiseMultiplier::new).collect::<Result<Vec<_>, _>>()?;
     let n_groups = plan.facts().n_groups;
-    let rate = plan.config().batches.sampling_rate;
+    let rate = config.batches.sampling_rate;
     let mut groups = GroupAccounting::new(n_groups, rate, privacy.noise_multiplier, &counts);
     for bounds in group_bounds {
         groups.record_step(bounds)?;
     }
-    for _ in group_bounds.len() as u64..plan.config().batches.steps {
+    for _ in group_bounds.len() as u64..config.batches.steps {
         groups.record_step(&vec![1.0; n_groups])?;
     }
     (0..n_groups)

@@ -55,6 +55,7 @@ pub(crate) fn settings(quick: bool) -> [Setting; 4] {
         judged: judged(goal),
         searched: &RIVALS,
         called: "the papers' methods",
+        group_rates: None,
         seeds: SEEDS,
     };
     let images = |name, title, collection, rare: Option<RareClass>| {

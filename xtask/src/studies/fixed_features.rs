@@ -46,9 +46,15 @@ pub(crate) struct Setting {
     /// Clipping methods that rate and bound are searched for, and what they are called.
     pub(crate) searched: &'static [&'static str],
     pub(crate) called: &'static str,
+    /// Rates of the groups for `asc`, of which the largest is 1: written down from what is public of the
+    /// groups, before any run.
+    pub(crate) group_rates: Option<&'static [f64]>,
     /// Of every method, at its point.
     pub(crate) seeds: u32,
 }
+
+/// The method that draws groups at rates of their own.
+pub(crate) const ASC: &str = "asc";
 
 /// ε at which all are compared.
 pub(crate) fn epsilons(quick: bool) -> &'static [f64] {
@@ -73,6 +79,7 @@ pub(crate) struct BestPoint {
     pub(crate) name: &'static str,
     pub(crate) rate: f64,
     pub(crate) bound: f64,
+    pub(crate) group_rates: Option<&'static [f64]>,
 }
 
 /// What has nothing to select, at an ε and given the best points of what has.
@@ -125,7 +132,8 @@ impl Setting {
         for name in self.searched {
             for &rate in &rates {
                 for &bound in &bounds {
-                    methods.push(method(name, rate, bound).within_by_pld(epsilon)?.at(RATE, rate).at(BOUND, bound));
+                    methods
+                        .push(self.method(name, rate, bound).within_by_pld(epsilon)?.at(RATE, rate).at(BOUND, bound));
                 }
             }
         }
@@ -176,8 +184,9 @@ impl Setting {
                     .find(|name| **name == best.base)
                     .with_context(|| format!("{} is no method of the grid", best.base))?;
                 let bound = coordinate(best, BOUND).context("a point of the grid has a bound")?;
-                methods.push(method(name, rate, bound).within_by_pld(epsilon)?);
-                points.push(BestPoint { name, rate, bound });
+                let method = self.method(name, rate, bound);
+                points.push(BestPoint { name, rate, bound, group_rates: method.group_rates });
+                methods.push(method.within_by_pld(epsilon)?);
                 chosen.push(format!("{name} at ε = {epsilon}: rate {rate}, bound {bound}"));
             }
             methods.extend(unsearched(epsilon, &points)?);
@@ -197,6 +206,11 @@ impl Setting {
         all.extend(departures.iter().map(|&departure| departure.to_owned()));
         let title = format!("{}: {title}", self.title);
         self.experiment(self.id(), title, EvaluationPart::Test, self.seeds, methods, all).map(Some)
+    }
+
+    /// A clipping method at a point of the grid, with the rates of the groups where it has them.
+    pub(crate) fn method(&self, name: &'static str, rate: f64, bound: f64) -> MethodSetting {
+        MethodSetting { group_rates: self.group_rates.filter(|_| name == ASC), ..method(name, rate, bound) }
     }
 
     /// These methods on these records and features.
@@ -280,6 +294,7 @@ mod tests {
         }
         for setting in groups::settings(false) {
             let grid = setting.grid(1.0, false).unwrap();
+            let facts = PublicFacts { n_groups: setting.group_rates.map_or(2, <[f64]>::len), ..facts };
             assert_eq!(procedures(&grid, facts, &[]).unwrap().len(), grid.methods.len(), "{}", setting.name);
         }
     }

@@ -8,7 +8,7 @@ use dp_linear::Goal;
 use study_report::{Claim, Judged, Ranked, StudyPresentation};
 
 use super::beyond::{self, NOTHING_TO_SELECT, OURS};
-use super::fixed_features::{BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method};
+use super::fixed_features::{ASC, BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method};
 use super::rivals::RIVALS;
 use super::study::{FollowUp, Study, StudyArgs};
 use crate::run::conditioned::{ADJUSTED, method_of};
@@ -17,20 +17,32 @@ use crate::run::experiment::MethodSetting;
 use crate::run::features::Features;
 use crate::run::images::few_eights;
 
-/// The clipping methods of the papers, their baselines, and weights of groups.
-const SEARCHED: [&str; RIVALS.len() + 1] = {
-    let mut all = [GROUP_DRO; RIVALS.len() + 1];
+/// The clipping methods of the papers, their baselines, weights of groups and, last, rates of groups.
+const SEARCHED: [&str; RIVALS.len() + 2] = {
+    let mut all = [GROUP_DRO; RIVALS.len() + 2];
     let (papers, _) = all.split_at_mut(RIVALS.len());
     papers.copy_from_slice(&RIVALS);
+    all[RIVALS.len() + 1] = ASC;
     all
 };
 const GROUP_DRO: &str = "group-dro";
 /// With class priors in the loss.
 const ADJUSTED_GROUP_DRO: &str = "adjusted-group-dro";
+const ADJUSTED_ASC: &str = "adjusted-asc";
+/// Twice the rate for those who are publicly known to be few: who is non-white on Adult, and class 8
+/// where it was made rare.
+const SMALL_TWICE: [f64; 4] = [0.5, 1.0, 0.5, 1.0];
+const EIGHT_TWICE: [f64; 10] = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5];
+
+/// The clipping methods that are searched for: rates of groups where some group is known to be small.
+fn searched(group_rates: Option<&[f64]>) -> &'static [&'static str] {
+    if group_rates.is_some() { &SEARCHED } else { &SEARCHED[..SEARCHED.len() - 1] }
+}
 /// What is recommended, and what stands in no paper.
-const OWN: [&str; 5] = [
+const OWN: [&str; 6] = [
     ADJUSTED,
     ADJUSTED_GROUP_DRO,
+    ADJUSTED_ASC,
     method_of(Goal::Accuracy),
     method_of(Goal::WorstClass),
     method_of(Goal::EqualRecall),
@@ -59,7 +71,7 @@ pub(crate) fn settings(quick: bool) -> Vec<Setting> {
     let [adult, dutch, mnist_skewed, fashion] = beyond::settings(quick).map(|setting| Setting {
         study: "groups",
         judged: if setting.features == Features::Scattering { Judged::WorstClass } else { Judged::WorstGroup },
-        searched: &SEARCHED,
+        searched: searched(None),
         called: "clipping methods",
         seeds: SEEDS,
         ..setting
@@ -74,12 +86,19 @@ pub(crate) fn settings(quick: bool) -> Vec<Setting> {
         let source = Source::Images { collection, rare, share: quick.then_some(QUICK_SHARE) };
         Setting { name, title, source, ..fashion }
     };
+    let with_rates = |setting: Setting, rates: &'static [f64]| Setting {
+        group_rates: Some(rates),
+        searched: searched(Some(rates)),
+        ..setting
+    };
+    let fashion_skewed =
+        images("fashion-skewed", "Fashion-MNIST with class 8 rare", Collection::FashionMnist, Some(few_eights(600)));
     let all = [
-        Setting { source: by_sex_and_race, ..adult },
+        with_rates(Setting { source: by_sex_and_race, ..adult }, &SMALL_TWICE),
         dutch,
-        mnist_skewed,
+        with_rates(mnist_skewed, &EIGHT_TWICE),
         images("mnist", "MNIST", Collection::Mnist, None),
-        images("fashion-skewed", "Fashion-MNIST with class 8 rare", Collection::FashionMnist, Some(few_eights(600))),
+        with_rates(fashion_skewed, &EIGHT_TWICE),
         fashion,
     ];
     all.into_iter().filter(|setting| !quick || QUICK.contains(&setting.name)).collect()
@@ -123,9 +142,11 @@ const DEPARTURES: [&str; 2] = [
 /// Class priors at the best points of what they are added to, and conditioned training.
 fn unsearched(epsilon: f64, best: &[BestPoint]) -> anyhow::Result<Vec<MethodSetting>> {
     let mut methods = Vec::new();
-    for (name, clipping) in [(ADJUSTED, "dpsgd"), (ADJUSTED_GROUP_DRO, GROUP_DRO)] {
+    for (name, clipping) in [(ADJUSTED, "dpsgd"), (ADJUSTED_GROUP_DRO, GROUP_DRO), (ADJUSTED_ASC, ASC)] {
         if let Some(point) = best.iter().find(|point| point.name == clipping) {
-            let adjusted = MethodSetting { adjusted: Some(clipping), ..method(name, point.rate, point.bound) };
+            let group_rates = point.group_rates;
+            let adjusted =
+                MethodSetting { adjusted: Some(clipping), group_rates, ..method(name, point.rate, point.bound) };
             methods.push(adjusted.within_by_pld(epsilon)?);
         }
     }
@@ -147,8 +168,10 @@ fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
         anyhow::Ok(claim.ours("no paper compares these methods"))
     };
     let words = judged.words();
-    let clipping: Vec<String> = SEARCHED.iter().map(|name| at(name)).collect();
-    Ok(vec![
+    let clipping: Vec<String> = setting.searched.iter().map(|name| at(name)).collect();
+    let by_rate =
+        setting.group_rates.map(|_| claim(&format!("{ASC} has a higher {words} than dpsgd"), ASC, &[at("dpsgd")]));
+    let mut claims = vec![
         claim(&format!("{GROUP_DRO} has a higher {words} than dpsgd"), GROUP_DRO, &[at("dpsgd")])?,
         claim(&format!("{ADJUSTED}, class priors alone, has a higher {words} than dpsgd"), ADJUSTED, &[at("dpsgd")])?,
         claim(
@@ -157,5 +180,7 @@ fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
             &[at("dpsgd")],
         )?,
         claim(&format!("{RECOMMENDED} has a higher {words} than every clipping method"), RECOMMENDED, &clipping)?,
-    ])
+    ];
+    claims.extend(by_rate.transpose()?);
+    Ok(claims)
 }
