@@ -66,7 +66,7 @@ def test_images_stand_beside_other_columns():
 
 
 def test_a_network_on_pixels():
-    options = {"steps": 60, "sampling_rate": 0.25, "learning_rate": 1.0}
+    options = {"steps": 60, "sampling_rate": 0.25, "learning_rate": 0.04}
     model = FairDPClassifier(
         images={"x*": (10, 10)}, model="network", network="esipova-cnn", method="dpsgd", method_options=options, **DECLARED
     )

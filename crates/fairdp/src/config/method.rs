@@ -15,13 +15,13 @@ pub struct MethodChoice {
     #[schemars(with = "Option<MethodName>")]
     pub name: Option<String>,
     /// Probability with which a record enters a step's batch; 1, all records in every step, unless
-    /// given, and 1/32 for a network on pixels.
+    /// given, and 0.01 for a network on pixels.
     pub sampling_rate: Option<f64>,
     /// Rates by group, in place of `sampling_rate`.
     pub sampling: Option<SamplingEntry>,
-    /// Steps; 100 unless given, and 480 for a network on pixels.
+    /// Steps; 100 unless given, and 200 for a network on pixels.
     pub steps: Option<u64>,
-    /// Rate of the first step; it falls to 0 along a cosine, and stays for a network on pixels.
+    /// Rate of the first step; it falls to 0 along a cosine.
     pub learning_rate: Option<f64>,
     /// Hyper-parameters of the method; the paper's values unless given.
     #[schemars(with = "Option<Settings<PresetParams>>")]

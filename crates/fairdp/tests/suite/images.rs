@@ -95,7 +95,7 @@ fn a_network_sees_pixels() {
     let declared = |config: &str| {
         let config = config.replace("from = \"data\"", "public = true");
         let config = config.replace("kind = \"network\"", "kind = \"network\"\nnetwork = \"esipova-cnn\"");
-        config.replace("name = \"auto\"", "name = \"auto\"\nsampling_rate = 0.1\nsteps = 60\nlearning_rate = 3")
+        config.replace("name = \"auto\"", "name = \"auto\"\nsampling_rate = 0.1\nsteps = 60\nlearning_rate = 0.06")
     };
     for (name, config) in [("folder", by_folder), ("idx", by_idx)] {
         fs::write(here.join(format!("{name}.toml")), declared(&config)).unwrap();
