@@ -330,7 +330,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             # scikit-learn has checked that an array holds numbers.
             is_of_array = isinstance(values, (np.ndarray, SparseColumn))
             is_numeric = found in ("bool", "number") or (found == "object" and is_of_array)
-            missing = self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
+            missing = self._missing_of(name)
             bounds = by_column.get(name) if by_column is not None else self.bounds
             format = formats.get(name)
             has_date = found == "date" or isinstance(format, str) or (is_bounded and is_days(bounds))
@@ -380,6 +380,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"vectors: there is no column {absent!r}; there are {[column for column, _ in columns]}")
         return found
 
+    def _missing_of(self, name: str) -> Any:
+        """What is declared for missing values of a column."""
+        return self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing
+
     def _image_columns(self, columns: list[tuple[str, Any]]) -> dict[str, list[tuple[str, Any]]]:
         """The columns of each image, by its name."""
         found = {name: _columns.of_input(columns, name) for name in self.images or {}}
@@ -389,12 +393,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _add_image(self, table: Table, name: str, columns: list[tuple[str, Any]]) -> None:
-        has_missing = (self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing) is not None
-        table.add_image(name, columns, _images.declared(name, (self.images or {})[name]), has_missing)
+        declared = _images.declared(name, (self.images or {})[name])
+        table.add_image(name, columns, declared, self._missing_of(name) is not None)
 
     def _add_vector(self, table: Table, name: str, columns: list[tuple[str, Any]]) -> None:
         bound = (self.vectors or {}).get(name)
-        has_missing = (self.missing.get(name) if isinstance(self.missing, Mapping) else self.missing) is not None
+        has_missing = self._missing_of(name) is not None
         if columns[0][0] == name:
             table.add_vector(name, columns[0][1], bound, has_missing)
         else:
