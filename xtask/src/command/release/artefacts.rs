@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use run_records::output::Output;
 use sha2::{Digest, Sha256};
 
@@ -20,15 +20,27 @@ pub(super) struct Artefacts {
 const CHECKSUMS: &str = "SHA256SUMS";
 
 impl Artefacts {
-    /// The files of a release, in a folder that is made if it is not there.
+    /// The files of a release, in a folder that is made if it is not there. A run of all steps begins
+    /// with an empty one: checksums are of what it built.
     ///
     /// # Errors
-    /// If it cannot be made.
-    pub(super) fn new(root: &Path, folder: Option<PathBuf>) -> anyhow::Result<Self> {
-        let folder = folder.unwrap_or_else(|| root.join("target/release-files"));
+    /// If it cannot be made or emptied, or a folder that the user named has files.
+    pub(super) fn new(root: &Path, folder: Option<PathBuf>, is_whole: bool) -> anyhow::Result<Self> {
+        let own = root.join("target/release-files");
+        if is_whole && folder.is_none() && own.exists() {
+            fs::remove_dir_all(&own).with_context(|| format!("emptying {}", own.display()))?;
+        }
+        let folder = folder.unwrap_or(own);
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         let folder = std::path::absolute(&folder).with_context(|| format!("folder {}", folder.display()))?;
-        Ok(Self { folder })
+        let artefacts = Self { folder };
+        if is_whole && let Some(name) = artefacts.names()?.first() {
+            bail!(
+                "--out: {} has files already ({name}); all steps together need an empty folder",
+                artefacts.folder.display()
+            );
+        }
+        Ok(artefacts)
     }
 
     /// Where the files are.

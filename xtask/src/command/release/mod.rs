@@ -72,7 +72,7 @@ enum Step {
 /// If a tool is missing, something cannot be built, or what was built is not as promised.
 pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<()> {
     let root = std::path::absolute(paths::workspace_root()).context("folder of the workspace")?;
-    let artefacts = Artefacts::new(&root, args.out.clone())?;
+    let artefacts = Artefacts::new(&root, args.out.clone(), args.steps.is_empty())?;
     let tools = Tools::new(&root);
     let mut summary = Summary::default();
     let targets =

@@ -1,17 +1,19 @@
 //! Programs that a release is built with: Cargo, and tools of Python in a folder of their own.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Builds wheels; links programs for another system or an old one; says what a wheel needs; checks
-/// workflows.
-const PACKAGES: [&str; 6] = [
+/// Builds wheels; links programs for another system or an old one; says what a wheel needs, makes it
+/// smaller; checks workflows.
+const PACKAGES: [&str; 7] = [
     "maturin>=1.16,<2",
     "ziglang>=0.15,<0.18",
     "cargo-zigbuild>=0.23,<1",
     "auditwheel>=6,<7",
+    "zopfli>=0.4,<1",
     "check-jsonschema",
     "zizmor",
 ];
@@ -35,10 +37,12 @@ impl Tools {
     /// If they cannot be installed.
     pub(super) fn python_tool(&self, name: &str) -> anyhow::Result<Command> {
         let programs = programs_of(&self.environment);
-        if !programs.join(name).with_extension(std::env::consts::EXE_EXTENSION).exists() {
+        let (packages, installed) = (PACKAGES.join("\n"), self.environment.join("packages.txt"));
+        if fs::read_to_string(&installed).ok().as_ref() != Some(&packages) {
             let python = pythons().into_iter().next().context("no Python 3.10 or newer with venv was found on PATH")?;
             finish(Command::new(python).args(["-m", "venv"]).arg(&self.environment))?;
             finish(Command::new(programs.join("python")).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES))?;
+            fs::write(&installed, packages).with_context(|| format!("writing {}", installed.display()))?;
         }
         let mut command = Command::new(programs.join(name));
         command.current_dir(&self.root).env("PATH", with_first(&programs)?);

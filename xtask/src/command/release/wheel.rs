@@ -1,6 +1,8 @@
 //! The Python package: a wheel for each system, and its sources.
 
-use anyhow::ensure;
+use std::fs;
+
+use anyhow::Context;
 
 use super::artefacts::{Artefacts, check_size};
 use super::summary::Summary;
@@ -20,20 +22,21 @@ pub(super) fn build(
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
     for target in targets {
+        let place = tempfile::tempdir()?;
         let mut command = tools.python_tool("maturin")?;
         command.args(["build", "--manifest-path=crates/fairdp-python/Cargo.toml", "--profile=dist", "--locked"]);
-        command.args(["--compression-level=9", "--target", target]).arg("--out").arg(artefacts.folder());
+        command.args(["--target", target]).arg("--out").arg(place.path());
         if target.contains("-linux-") {
             let standard = if target.ends_with("-gnu") { "manylinux2014" } else { "musllinux_1_2" };
             command.args(["--zig", "--compatibility", standard]);
         }
         finish(&mut command)?;
+        let built = fs::read_dir(place.path())?.next().with_context(|| format!("{target}: no wheel was built"))??;
+        finish(tools.python_tool("python")?.arg("crates/fairdp-python/smaller.py").arg(built.path()))?;
+        let wheel = artefacts.path(&built.file_name().to_string_lossy());
+        fs::copy(built.path(), &wheel).with_context(|| format!("writing {}", wheel.display()))?;
+        check_size(&wheel, LARGEST_MB, summary)?;
     }
     let mut sources = tools.python_tool("maturin")?;
-    finish(
-        sources.args(["sdist", "--manifest-path=crates/fairdp-python/Cargo.toml", "--out"]).arg(artefacts.folder()),
-    )?;
-    let wheels = artefacts.wheels()?;
-    ensure!(wheels.len() >= targets.len(), "{} wheels were built for {} systems", wheels.len(), targets.len());
-    wheels.iter().try_for_each(|name| check_size(&artefacts.path(name), LARGEST_MB, summary))
+    finish(sources.args(["sdist", "--manifest-path=crates/fairdp-python/Cargo.toml", "--out"]).arg(artefacts.folder()))
 }
