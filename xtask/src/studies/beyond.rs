@@ -6,7 +6,7 @@ use dp_data::{ScalingFit, adult, dutch};
 use dp_linear::Goal;
 use study_report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
 
-use super::fixed_features::{BestPoint, QUICK_SHARE, Setting, conditioned, epsilons};
+use super::fixed_features::{ALL_POINTS, BestPoint, FEW_POINTS, QUICK_SHARE, Setting, conditioned, epsilons};
 use super::pixels::{self, Network};
 use super::rivals::RIVALS;
 use super::study::{FollowUp, Study, StudyArgs};
@@ -54,6 +54,7 @@ pub(crate) fn settings(quick: bool) -> [Setting; 4] {
         delta,
         judged: judged(goal),
         searched: &RIVALS,
+        points: if features == Features::Scattering { FEW_POINTS } else { ALL_POINTS },
         called: "the papers' methods",
         group_rates: None,
         seeds: SEEDS,

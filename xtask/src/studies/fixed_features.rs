@@ -17,11 +17,12 @@ use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::features::Features;
 
-/// Where clipping methods are tried: fifteen points for each on tables, eight on images, where a
-/// point costs ten times as much.
+/// Where clipping methods are tried, or the first of these.
 const RATES: [f64; 5] = [2.0, 8.0, 32.0, 128.0, 512.0];
 const BOUNDS: [f64; 3] = [0.1, 0.5, LARGEST_GRADIENT];
-const IMAGE_POINTS: (usize, usize) = (4, 2);
+/// How many rates and bounds: all, or fewer on images, where a point costs ten times as much.
+pub(crate) const ALL_POINTS: (usize, usize) = (RATES.len(), BOUNDS.len());
+pub(crate) const FEW_POINTS: (usize, usize) = (4, 2);
 /// A gradient of a softmax on a row of norm 1 and its constant is no longer: the residual's √2
 /// times the row's √2.
 const LARGEST_GRADIENT: f64 = 2.0;
@@ -46,6 +47,8 @@ pub(crate) struct Setting {
     /// Clipping methods that rate and bound are searched for, and what they are called.
     pub(crate) searched: &'static [&'static str],
     pub(crate) called: &'static str,
+    /// How many rates and bounds each is tried at.
+    pub(crate) points: (usize, usize),
     /// Rates of the groups for `asc`, of which the largest is 1: written down from what is public of the
     /// groups, before any run.
     pub(crate) group_rates: Option<&'static [f64]>,
@@ -107,8 +110,7 @@ impl Setting {
 
     /// Where clipping methods are tried.
     pub(crate) fn points(&self, quick: bool) -> (Vec<f64>, Vec<f64>) {
-        let (rates, bounds) =
-            if self.features == Features::Scattering { IMAGE_POINTS } else { (RATES.len(), BOUNDS.len()) };
+        let (rates, bounds) = self.points;
         let stride = if quick { 2 } else { 1 };
         let first_bound = stride - 1;
         (RATES[..rates].iter().copied().step_by(stride).collect(), BOUNDS[first_bound..bounds].to_vec())

@@ -8,7 +8,7 @@ use dp_linear::Goal;
 use study_report::{Claim, Judged, Ranked, StudyPresentation};
 
 use super::beyond::{self, NOTHING_TO_SELECT, OURS};
-use super::fixed_features::{ASC, BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method};
+use super::fixed_features::{ALL_POINTS, ASC, BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method};
 use super::rivals::RIVALS;
 use super::study::{FollowUp, Study, StudyArgs};
 use crate::run::conditioned::{ADJUSTED, method_of};
@@ -73,6 +73,7 @@ pub(crate) fn settings(quick: bool) -> Vec<Setting> {
         judged: if setting.features == Features::Scattering { Judged::WorstClass } else { Judged::WorstGroup },
         searched: searched(None),
         called: "clipping methods",
+        points: if quick { setting.points } else { ALL_POINTS },
         seeds: SEEDS,
         ..setting
     });
