@@ -375,10 +375,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 found[by_prefix].append((column, values))
             elif column in found or (kind(values) == "vector" and column not in (self.images or {})):
                 found[column] = [(column, values)]
-        absent = next((name for name in names if not found[name]), None)
-        if absent is not None:
-            raise ValueError(f"vectors: there is no column {absent!r}; there are {[column for column, _ in columns]}")
-        return found
+        return _present("vectors", found, columns)
 
     def _missing_of(self, name: str) -> Any:
         """What is declared for missing values of a column."""
@@ -386,11 +383,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _image_columns(self, columns: list[tuple[str, Any]]) -> dict[str, list[tuple[str, Any]]]:
         """The columns of each image, by its name."""
-        found = {name: _columns.of_input(columns, name) for name in self.images or {}}
-        absent = next((name for name, of_one in found.items() if not of_one), None)
-        if absent is not None:
-            raise ValueError(f"images: there is no column {absent!r}; there are {[column for column, _ in columns]}")
-        return found
+        return _present("images", {name: _columns.of_input(columns, name) for name in self.images or {}}, columns)
 
     def _add_image(self, table: Table, name: str, columns: list[tuple[str, Any]]) -> None:
         declared = _images.declared(name, (self.images or {})[name])
@@ -554,6 +547,16 @@ def refuse_missing_labels(y: Any) -> None:
         record = None
     if record is not None:
         raise ValueError(f"Input y contains NaN: record {record} has no label; leave such records out")
+
+
+def _present(
+    parameter: str, found: dict[str, list[tuple[str, Any]]], columns: list[tuple[str, Any]]
+) -> dict[str, list[tuple[str, Any]]]:
+    """The columns of each input that a parameter declares, each of which must have some."""
+    absent = next((name for name, of_one in found.items() if not of_one), None)
+    if absent is not None:
+        raise ValueError(f"{parameter}: there is no column {absent!r}; there are {[column for column, _ in columns]}")
+    return found
 
 
 def _refuse_untyped(name: str, values: np.ndarray) -> None:
