@@ -5,6 +5,11 @@
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 
+use pulp::Arch;
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+use super::eight_blocks;
+
 /// Blocks computed side by side: one per lane of a 512-bit register.
 pub(super) const LANES: usize = 16;
 /// Words of a ChaCha block.
@@ -44,9 +49,10 @@ impl Keystream {
     #[inline(always)]
     pub(super) fn blocks(&self, stream: u64, numbers: [u64; LANES], words: &mut [u32; WORDS]) {
         let mut x = self.input(stream, numbers);
-        for _ in 0..10 {
-            quarter_rounds(&mut x, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]]);
-            quarter_rounds(&mut x, [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]]);
+        match Arch::new() {
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Arch::V3(simd) => eight_blocks::rounds(simd, &mut x),
+            _ => rounds(&mut x),
         }
         // Made again rather than kept: a copy of a kilobyte takes longer.
         let input = self.input(stream, numbers);
@@ -65,6 +71,15 @@ impl Keystream {
         input[14] = [stream as u32; LANES];
         input[15] = [(stream >> 32) as u32; LANES];
         input
+    }
+}
+
+/// The twenty rounds.
+#[inline(always)]
+fn rounds(x: &mut [Lanes; BLOCK]) {
+    for _ in 0..10 {
+        quarter_rounds(x, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]]);
+        quarter_rounds(x, [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]]);
     }
 }
 

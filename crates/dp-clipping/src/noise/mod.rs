@@ -39,6 +39,8 @@
 //! the grid.
 
 mod box_muller;
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+mod eight_blocks;
 mod exact;
 pub(crate) mod grid;
 mod keystream;
