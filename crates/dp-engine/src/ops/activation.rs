@@ -82,11 +82,11 @@ impl Activation {
 fn gelu<T: Element>(x: T) -> (T, T) {
     let size = if x < T::ZERO { T::ZERO - x } else { x };
     // Φ(−|x|), to full relative precision: 1 − it is Φ(|x|).
-    let tail = T::from_f64(0.5) * (size * T::from_f64(std::f64::consts::FRAC_1_SQRT_2)).erfc_of_non_negative();
+    let tail = T::from_double(0.5) * (size * T::from_double(std::f64::consts::FRAC_1_SQRT_2)).erfc_of_non_negative();
     let phi = if x < T::ZERO { tail } else { T::ONE - tail };
     // x φ(x) is 0 beyond 38 in either type; the square of more could overflow.
-    let near = x.bounded(T::from_f64(38.0));
-    let density = T::from_f64(0.398_942_280_401_432_7) * (T::from_f64(0.5) * near * near).exp_of_negated();
+    let near = x.bounded(T::from_double(38.0));
+    let density = T::from_double(0.398_942_280_401_432_7) * (T::from_double(0.5) * near * near).exp_of_negated();
     (x * phi, phi + near * density)
 }
 
@@ -98,11 +98,11 @@ fn gelu<T: Element>(x: T) -> (T, T) {
 #[inline(always)]
 fn gelu_tanh<T: Element>(x: T) -> (T, T) {
     // Beyond 38 the form is x or 0; the cube of more could overflow.
-    let near = x.bounded(T::from_f64(38.0));
-    let (twice_root, cubic) = (T::from_f64(1.595_769_121_605_730_7), T::from_f64(0.044_715));
+    let near = x.bounded(T::from_double(38.0));
+    let (twice_root, cubic) = (T::from_double(1.595_769_121_605_730_7), T::from_double(0.044_715));
     let square = near * near;
     let s = (twice_root * near * (T::ONE + cubic * square)).sigmoid();
-    let inner = twice_root * (T::ONE + T::from_f64(3.0) * cubic * square);
+    let inner = twice_root * (T::ONE + T::from_double(3.0) * cubic * square);
     (x * s, s + near * s * (T::ONE - s) * inner)
 }
 

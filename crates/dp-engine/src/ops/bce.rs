@@ -1,6 +1,6 @@
 //! Binary cross-entropy on one logit, stable for logits of any size.
 
-use candle_core::{Error, Result, Tensor, WithDType};
+use candle_core::{Error, Result, Tensor};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
@@ -32,7 +32,7 @@ pub(crate) fn bce_losses(dst: &Tensor, logits: &Tensor, labels: &Tensor) -> Resu
                     // exp of a non-positive number never overflows.
                     let decay = if margin > T::ZERO { T::ZERO - margin } else { margin };
                     let linear = if margin > T::ZERO { T::ZERO } else { T::ZERO - margin };
-                    *loss = (linear + decay.exp().ln_1p()).to_f64();
+                    *loss = (linear + decay.exp().ln_1p()).to_double();
                 }
                 Ok(())
             })

@@ -1,6 +1,6 @@
 //! Dropout, its mask made anew wherever it is needed.
 
-use candle_core::{Result, Tensor, WithDType};
+use candle_core::{Result, Tensor};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
@@ -42,7 +42,7 @@ pub(crate) fn dropout(
             let src = source::<T>(src)?;
             same("elements to drop from", dst.len(), src.len())?;
             let threshold = threshold(probability);
-            let scale = T::from_f64(1.0 / (1.0 - probability));
+            let scale = T::from_double(1.0 / (1.0 - probability));
             let mut words = [0; UNITS];
             for (i, &record) in records.iter().enumerate() {
                 let range = i * columns..(i + 1) * columns;

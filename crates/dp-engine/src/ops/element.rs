@@ -20,6 +20,13 @@ pub trait Element: WithDType {
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
     /// The values of this type in a workspace.
     fn workspace(workspace: &mut Workspace) -> &mut Vec<Self>;
+    /// The number in double precision. Candle's own conversions are calls, since candle is compiled
+    /// with little optimisation, and a loop with a call in it is not vectorised.
+    #[must_use]
+    fn to_double(self) -> f64;
+    /// The nearest number.
+    #[must_use]
+    fn from_double(value: f64) -> Self;
     /// `eˣ`.
     #[must_use]
     fn exp(self) -> Self;
@@ -60,6 +67,14 @@ impl Element for f32 {
     }
     fn workspace(workspace: &mut Workspace) -> &mut Vec<Self> {
         &mut workspace.single
+    }
+    #[inline(always)]
+    fn to_double(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn from_double(value: f64) -> Self {
+        value as Self
     }
     fn exp(self) -> Self {
         self.exp()
@@ -109,6 +124,14 @@ impl Element for f64 {
     }
     fn workspace(workspace: &mut Workspace) -> &mut Vec<Self> {
         &mut workspace.double
+    }
+    #[inline(always)]
+    fn to_double(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn from_double(value: f64) -> Self {
+        value
     }
     fn exp(self) -> Self {
         self.exp()

@@ -1,6 +1,6 @@
 //! Rows of a table, picked by ids that come as a record's input values.
 
-use candle_core::{Error, Result, Tensor, WithDType};
+use candle_core::{Error, Result, Tensor};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
@@ -25,7 +25,7 @@ impl<'a, T: Element> Ids<'a, T> {
     /// The row of the table for id number `i` of the batch. `None` for a value that is not finite:
     /// such a record is left out like any other whose values are not.
     fn row(&self, i: usize) -> Result<Option<usize>> {
-        let id = self.values[i].to_f64();
+        let id = self.values[i].to_double();
         if !id.is_finite() {
             return Ok(None);
         }
@@ -44,7 +44,7 @@ fn add_places<T: Element>(sum: &mut [f64], same_row: &[(usize, usize)], d: &[T])
     sum.fill(0.0);
     for &(_, i) in same_row {
         for (sum, d) in sum.iter_mut().zip(&d[i * channels..(i + 1) * channels]) {
-            *sum += d.to_f64();
+            *sum += d.to_double();
         }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn embedding_forward(dst: &Tensor, ids: &Tensor, table: &Tensor) -> R
             for (i, out) in dst.chunks_exact_mut(channels).enumerate() {
                 match ids.row(i)? {
                     Some(row) => out.copy_from_slice(&table[row * channels..(row + 1) * channels]),
-                    None => out.fill(T::from_f64(f64::NAN)),
+                    None => out.fill(T::from_double(f64::NAN)),
                 }
             }
             Ok(())
@@ -141,7 +141,7 @@ pub(crate) fn embedding_sum(dst: &Tensor, ids: &Tensor, d: &Tensor, weights: &[f
                     add_places(&mut sum, same_row, d);
                     let row = same_row[0].0;
                     for (out, &sum) in dst[row * channels..(row + 1) * channels].iter_mut().zip(&sum) {
-                        *out += T::from_f64(weight * sum);
+                        *out += T::from_double(weight * sum);
                     }
                 }
             }

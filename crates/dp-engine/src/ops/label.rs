@@ -1,10 +1,10 @@
 //! Factors by class.
 
-use candle_core::{Device, Error, Result, Tensor, WithDType};
+use candle_core::{Device, Error, Result, Tensor};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
-use super::element::{destination, dtype, for_float, rows_and_columns, same, source};
+use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
 use super::in_place::{Operands, binary};
 
 /// The labels of a batch as a tensor, `[batch]`.
@@ -33,7 +33,7 @@ pub(crate) fn scale_by_label(dst: &Tensor, labels: &Tensor, factors: &[f64]) -> 
                         let n = factors.len();
                         return Err(Error::Msg(format!("label {label} of record {i} of the batch: expected 0..{n}")));
                     };
-                    let factor = T::from_f64(factor);
+                    let factor = T::from_double(factor);
                     for v in row {
                         *v *= factor;
                     }

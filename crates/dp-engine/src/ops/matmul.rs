@@ -135,7 +135,7 @@ pub fn product<T: Element>(
     let other: Vec<T>;
     let lhs = match hook::ask(|other| other.left_factor(m)) {
         Some(factor) => {
-            other = (0..m * k).map(|at| lhs.at(at / k, at % k) * T::from_f64(factor)).collect();
+            other = (0..m * k).map(|at| lhs.at(at / k, at % k) * T::from_double(factor)).collect();
             Matrix::strided(&other, m, k, k)?
         }
         None => lhs,
@@ -382,7 +382,7 @@ mod tests {
 
     fn values<T: Element>(n: usize, seed: u64) -> Vec<T> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        (0..n).map(|_| T::from_f64(rng.random_range(-1.0..1.0))).collect()
+        (0..n).map(|_| T::from_double(rng.random_range(-1.0..1.0))).collect()
     }
 
     /// The rows of a product of `m` rows, sources stored in the given way.
@@ -398,7 +398,7 @@ mod tests {
         } else {
             Matrix::strided(rhs, n, k, k).unwrap().transposed()
         };
-        let mut dst = vec![T::from_f64(0.3); m * n];
+        let mut dst = vec![T::from_double(0.3); m * n];
         product(&mut dst, n, lhs, rhs, add).unwrap();
         dst
     }

@@ -98,7 +98,7 @@ impl Privatise<'_> {
         if let Some(noise) = &self.noise {
             T::add_noise(noise, (start / BLOCK) as u64, values);
         }
-        let factor = T::from_f64(1.0 / self.normaliser);
+        let factor = T::from_double(1.0 / self.normaliser);
         // 0 · v is NaN for NaN and ±∞ and stays so. In lanes and without early exit, so that the
         // loop vectorises.
         let mut lanes = [T::ZERO; 16];

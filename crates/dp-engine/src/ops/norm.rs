@@ -132,7 +132,7 @@ fn measure<T: Element>(
         }
     }
     for (mean, sums) in means.iter_mut().zip(sum.chunks_exact(width)) {
-        *mean = T::from_f64(total(sums) / geometry.group());
+        *mean = T::from_double(total(sums) / geometry.group());
     }
     spread(mean, means);
     sum.fill(T::ZERO);
@@ -143,7 +143,7 @@ fn measure<T: Element>(
         }
     }
     for (inverse, sums) in inverses.iter_mut().zip(sum.chunks_exact(width)) {
-        *inverse = T::from_f64(1.0 / (total(sums) / geometry.group() + epsilon).sqrt());
+        *inverse = T::from_double(1.0 / (total(sums) / geometry.group() + epsilon).sqrt());
     }
 }
 
@@ -153,10 +153,10 @@ fn total<T: Element>(values: &[T]) -> f64 {
     const LANES: usize = 8;
     let mut lanes = [0.0; LANES];
     let chunks = values.chunks_exact(LANES);
-    let rest: f64 = chunks.remainder().iter().map(|v| v.to_f64()).sum();
+    let rest: f64 = chunks.remainder().iter().map(|v| v.to_double()).sum();
     for chunk in chunks {
         for (lane, v) in lanes.iter_mut().zip(chunk) {
-            *lane += v.to_f64();
+            *lane += v.to_double();
         }
     }
     lanes.iter().sum::<f64>() + rest
@@ -324,7 +324,7 @@ fn input_gradient<T: Element>(
     let width = geometry.channels / geometry.groups;
     for sums in [&mut *sum, &mut *product] {
         for group in sums.chunks_exact_mut(width) {
-            let mean = T::from_f64(total(group) / geometry.group());
+            let mean = T::from_double(total(group) / geometry.group());
             group.fill(mean);
         }
     }

@@ -1,6 +1,6 @@
 //! The optimisers' updates of moments and parameters.
 
-use candle_core::{Tensor, WithDType};
+use candle_core::Tensor;
 
 #[cfg(feature = "cuda")]
 use super::cuda;
@@ -37,7 +37,7 @@ fn update<T: Element>(threads: &Threads, dst: &mut [T], src: &[T], f: impl Fn(&m
 pub(crate) fn scale(out: &Tensor, factor: f64) -> candle_core::Result<()> {
     unary("scale", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "scale", T => {
-            let factor = T::from_f64(factor);
+            let factor = T::from_double(factor);
             map_in_place(destination::<T>(out)?, |v| v * factor);
             Ok(())
         }),
@@ -53,7 +53,7 @@ pub(crate) fn scale(out: &Tensor, factor: f64) -> candle_core::Result<()> {
 pub fn scale_add(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<(), TensorError> {
     Ok(binary("scale-add", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add", T => {
-            let (scale, alpha) = (T::from_f64(scale), T::from_f64(alpha));
+            let (scale, alpha) = (T::from_double(scale), T::from_double(alpha));
             let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
             same("elements to add", dst.len(), src.len())?;
             update(threads, dst, src, #[inline(always)] |v, s| *v = scale * *v + alpha * s);
@@ -74,7 +74,7 @@ pub(crate) fn scale_add_square(
 ) -> candle_core::Result<()> {
     binary("scale-add-square", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add-square", T => {
-            let (scale, alpha) = (T::from_f64(scale), T::from_f64(alpha));
+            let (scale, alpha) = (T::from_double(scale), T::from_double(alpha));
             let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
             same("elements to square", dst.len(), src.len())?;
             update(threads, dst, src, #[inline(always)] |v, s| *v = scale * *v + alpha * (s * s));
@@ -104,7 +104,7 @@ pub(crate) fn adam_update(
             let (m, v) = (source::<T>(first)?, source::<T>(second)?);
             same("elements of the first moment", parameters.len(), m.len())?;
             same("elements of the second moment", parameters.len(), v.len())?;
-            let (rate, root, epsilon) = (T::from_f64(rate), T::from_f64(1.0 / root), T::from_f64(epsilon));
+            let (rate, root, epsilon) = (T::from_double(rate), T::from_double(1.0 / root), T::from_double(epsilon));
             let len = threads.part_len(parameters.len(), 1, FEW);
             let parts = parameters.chunks_mut(len).zip(m.chunks(len)).zip(v.chunks(len));
             threads.each(parts, |((parameters, m), v)| {

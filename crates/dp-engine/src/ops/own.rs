@@ -1,8 +1,8 @@
 //! A loss from outside of this crate, one record at a time.
 
-use candle_core::{Error, Result, Tensor, WithDType};
+use candle_core::{Error, Result, Tensor};
 
-use super::element::{destination, dtype, for_float, rows_and_columns, same, source};
+use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
 use super::in_place::{binary, ternary};
 use crate::own::OwnLoss;
 
@@ -16,7 +16,7 @@ pub(crate) fn own_losses(dst: &Tensor, logits: &Tensor, labels: &Tensor, own: &d
             same("losses of a batch", rows, losses.len())?;
             same("labels of a batch", rows, labels.len())?;
             for ((row, loss), &label) in source::<T>(logits)?.chunks_exact(columns).zip(losses).zip(labels) {
-                let logits: Vec<f64> = row.iter().map(|z| z.to_f64()).collect();
+                let logits: Vec<f64> = row.iter().map(|z| z.to_double()).collect();
                 *loss = own.loss(&logits, checked(label, columns)?);
             }
             Ok(())
@@ -33,11 +33,11 @@ pub(crate) fn own_loss_gradient(dst: &Tensor, labels: &Tensor, own: &dyn OwnLoss
             let (rows, columns) = rows_and_columns(dst.1)?;
             same("labels of a batch", rows, labels.len())?;
             for (row, &label) in destination::<T>(dst)?.chunks_exact_mut(columns).zip(labels) {
-                let logits: Vec<f64> = row.iter().map(|z| z.to_f64()).collect();
+                let logits: Vec<f64> = row.iter().map(|z| z.to_double()).collect();
                 let mut gradient = vec![0.0; columns];
                 own.gradient(&logits, checked(label, columns)?, &mut gradient);
                 for (z, value) in row.iter_mut().zip(gradient) {
-                    *z = T::from_f64(value);
+                    *z = T::from_double(value);
                 }
             }
             Ok(())

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use candle_core::{Device, Error, Result, Tensor, WithDType};
+use candle_core::{Device, Error, Result, Tensor};
 
 #[cfg(feature = "cuda")]
 use super::cuda::{self, DeviceWinners};
@@ -254,7 +254,7 @@ pub(crate) fn average_pool(dst: &Tensor, src: &Tensor, shape: &PoolShape) -> Res
             let out = destination::<T>(dst)?;
             let images = source::<T>(src)?;
             shape.check(images.len(), out.len())?;
-            let share = T::from_f64(1.0 / shape.kernel.iter().product::<usize>() as f64);
+            let share = T::from_double(1.0 / shape.kernel.iter().product::<usize>() as f64);
             let channels = shape.channels;
             vectorise(#[inline(always)] || {
                 let images = images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.outputs()));
@@ -290,7 +290,7 @@ pub(crate) fn average_pool_backward(dst: &Tensor, src: &Tensor, shape: &PoolShap
             let out = destination::<T>(dst)?;
             let gradients = source::<T>(src)?;
             shape.check(out.len(), gradients.len())?;
-            let share = T::from_f64(1.0 / shape.kernel.iter().product::<usize>() as f64);
+            let share = T::from_double(1.0 / shape.kernel.iter().product::<usize>() as f64);
             let channels = shape.channels;
             vectorise(#[inline(always)] || {
                 let images = out.chunks_exact_mut(shape.inputs()).zip(gradients.chunks_exact(shape.outputs()));

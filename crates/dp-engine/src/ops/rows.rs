@@ -1,6 +1,6 @@
 //! Operations on the rows of a matrix: one row is one record.
 
-use candle_core::{Result, Tensor, WithDType};
+use candle_core::{Result, Tensor};
 use dp_clipping::kernels::{self, Gradients, KernelExecution};
 
 use super::cancellation::LARGEST_INPUT;
@@ -145,7 +145,7 @@ fn write_scaled<T: Element>(dst: &mut [T], src: &[T], weights: &[f64], columns: 
             dst[range].fill(T::ZERO);
             continue;
         }
-        let weight = T::from_f64(weight);
+        let weight = T::from_double(weight);
         for (out, &v) in dst[range.clone()].iter_mut().zip(&src[range]) {
             *out = weight * v;
         }
@@ -211,7 +211,7 @@ pub(crate) fn weighted_column_sum(
                         if weight == 0.0 {
                             continue;
                         }
-                        let weight = T::from_f64(weight);
+                        let weight = T::from_double(weight);
                         for (sum, &v) in sums.iter_mut().zip(&row[first..]) {
                             *sum += weight * v;
                         }

@@ -1,6 +1,6 @@
 //! Softmax cross-entropy, stable for logits of any size.
 
-use candle_core::{Error, Layout, Result, Tensor, WithDType};
+use candle_core::{Error, Layout, Result, Tensor};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
@@ -68,7 +68,7 @@ pub(crate) fn softmax_losses(dst: &Tensor, logits: &Tensor, labels: &Tensor) -> 
                     let row = &logits[i * classes..(i + 1) * classes];
                     let label = checked_label(label, classes, i)?;
                     let (log_sum, largest) = log_sum_exp(row);
-                    *loss = (log_sum + (largest - row[label])).to_f64();
+                    *loss = (log_sum + (largest - row[label])).to_double();
                 }
                 Ok(())
             })

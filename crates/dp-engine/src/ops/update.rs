@@ -1,6 +1,6 @@
 //! Whole-vector updates of parameters and gradients.
 
-use candle_core::{Tensor, WithDType};
+use candle_core::Tensor;
 
 #[cfg(feature = "cuda")]
 use super::cuda;
@@ -16,7 +16,7 @@ use crate::vector_math::vectorise;
 pub fn fill(out: &Tensor, value: f64) -> Result<(), TensorError> {
     Ok(unary("fill", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "fill", T => {
-            destination::<T>(out)?.fill(T::from_f64(value));
+            destination::<T>(out)?.fill(T::from_double(value));
             Ok(())
         }),
         #[cfg(feature = "cuda")]
@@ -46,7 +46,7 @@ pub(crate) fn axpy(dst: &Tensor, src: &Tensor, alpha: f64) -> candle_core::Resul
             let dst = destination::<T>(dst)?;
             let src = source::<T>(src)?;
             same("elements to add", dst.len(), src.len())?;
-            add_scaled(dst, T::from_f64(alpha), src);
+            add_scaled(dst, T::from_double(alpha), src);
             Ok(())
         }),
         #[cfg(feature = "cuda")]
@@ -63,7 +63,7 @@ pub(crate) fn add_slice(out: &Tensor, alpha: f64, values: &[f64]) -> candle_core
             same("values to add", dst.len(), values.len())?;
             vectorise(#[inline(always)] || {
                 for (v, &s) in dst.iter_mut().zip(values) {
-                    *v += T::from_f64(alpha * s);
+                    *v += T::from_double(alpha * s);
                 }
             });
             Ok(())
@@ -90,7 +90,7 @@ pub fn set_along<V: Copy + Into<f64>>(
             same("values to add", dst.len(), values.len())?;
             vectorise(#[inline(always)] || {
                 for (v, (&o, &s)) in dst.iter_mut().zip(origin.iter().zip(values)) {
-                    *v = T::from_f64(o + alpha * s.into());
+                    *v = T::from_double(o + alpha * s.into());
                 }
             });
             Ok(())

@@ -88,7 +88,7 @@ fn widen<'a, T: Element>(wide: &mut [f64], n_rows: usize, row: impl Fn(usize) ->
     for t in 0..n_rows {
         let column = wide[t..].iter_mut().step_by(n_rows);
         for (wide, &value) in column.zip(row(t)) {
-            *wide = value.to_f64();
+            *wide = value.to_double();
         }
     }
 }

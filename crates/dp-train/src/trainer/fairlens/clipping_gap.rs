@@ -83,7 +83,7 @@ impl<T: Element> Pairs<T> {
             let deltas = gram(d, layer.outputs, tape.rows, lost.len(), T::ZERO)?;
             for ((x, d), &lost) in inputs.chunks_exact(tape.rows).zip(deltas.chunks_exact(tape.rows)).zip(lost) {
                 for (slope, (&x, &d)) in slopes.iter_mut().zip(x.iter().zip(d)) {
-                    *slope += lost * (x.to_f64() * d.to_f64());
+                    *slope += lost * (x.to_double() * d.to_double());
                 }
             }
             return Ok(Self::Gram { inputs, deltas });
@@ -129,10 +129,10 @@ impl<T: Element> Pairs<T> {
             Self::Gram { mut inputs, mut deltas } => {
                 for (j, (x, d)) in inputs.chunks_exact_mut(rows).zip(deltas.chunks_exact_mut(rows)).enumerate() {
                     for (i, (x, d)) in x.iter_mut().zip(d).enumerate() {
-                        of_lost[j] += weights[i] * (x.to_f64() * d.to_f64());
+                        of_lost[j] += weights[i] * (x.to_double() * d.to_double());
                         let pair = of_u[j] * weights[i] + lost.get(i).map_or(0.0, |lost| lost * of_w[j]);
-                        *x *= T::from_f64(pair);
-                        *d *= T::from_f64(pair);
+                        *x *= T::from_double(pair);
+                        *d *= T::from_double(pair);
                     }
                 }
                 let of_deltas = apply(&inputs, d, layer.outputs, rows, lost.len())?;

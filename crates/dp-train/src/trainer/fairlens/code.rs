@@ -53,7 +53,8 @@ impl<T: Element> Exact<T> {
         network.add_to_norms(&tape, &mut adjoints, &along_norms);
 
         let n_outputs = network.n_outputs() as f64;
-        let spread = |outputs: &[T]| outputs.iter().map(|o| o.to_f64() * (1.0 - o.to_f64())).sum::<f64>() / n_outputs;
+        let spread =
+            |outputs: &[T]| outputs.iter().map(|o| o.to_double() * (1.0 - o.to_double())).sum::<f64>() / n_outputs;
         let spreads: Vec<f64> = tape.outputs().chunks_exact(network.n_outputs()).map(spread).collect();
         let of_spread = pair_weights(&spreads, &groups, &members);
         let of_output = |i: usize, output: f64| gamma_2 * of_spread[i] * (1.0 - 2.0 * output) / n_outputs;
@@ -61,7 +62,7 @@ impl<T: Element> Exact<T> {
 
         let mut d = network.sweep(&tape, adjoints, None)?;
         for (d, plain) in d.iter_mut().zip(&tape.deltas) {
-            d.iter_mut().zip(plain).for_each(|(d, &plain)| *d = plain + T::from_f64(n) * *d);
+            d.iter_mut().zip(plain).for_each(|(d, &plain)| *d = plain + T::from_double(n) * *d);
         }
         let norms = norms(network, &tape, &d);
         self.shares = Some(Shares { tape, d });

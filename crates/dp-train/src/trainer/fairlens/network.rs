@@ -78,7 +78,7 @@ pub(super) type Direction<T> = Vec<Affine<T>>;
 
 /// The vector as one list, in the order of the model's parameters.
 pub(super) fn flat<T: Element>(direction: &Direction<T>) -> Vec<f64> {
-    direction.iter().flat_map(|layer| layer.weight.iter().chain(&layer.bias)).map(|value| value.to_f64()).collect()
+    direction.iter().flat_map(|layer| layer.weight.iter().chain(&layer.bias)).map(|value| value.to_double()).collect()
 }
 
 /// Linear layers with pointwise activations between them, and a loss of two classes: of the margin
@@ -148,7 +148,7 @@ impl<T: Element> Network<T> {
 
     /// Moves to these parameters.
     pub(super) fn set(&mut self, parameters: &[f64]) {
-        let mut values = parameters.iter().map(|&value| T::from_f64(value));
+        let mut values = parameters.iter().map(|&value| T::from_double(value));
         for layer in &mut self.layers {
             for (parameter, value) in layer.weight.iter_mut().chain(&mut layer.bias).zip(&mut values) {
                 *parameter = value;
@@ -196,7 +196,7 @@ impl<T: Element> Network<T> {
     /// The outputs' derivatives, given that of the margin.
     fn of_margin(&self, derivative: f64) -> impl Iterator<Item = T> + use<T> {
         let n_outputs = self.layers.last().map_or(0, |layer| layer.outputs);
-        let pair = [T::from_f64(-derivative), T::from_f64(derivative)];
+        let pair = [T::from_double(-derivative), T::from_double(derivative)];
         pair.into_iter().skip(2 - n_outputs)
     }
 
@@ -246,7 +246,7 @@ impl<T: Element> Network<T> {
     /// `‖d_i‖²` and `‖a_i‖² + 1` by layer and record, the factors of the squared norm of `d_i ⊗
     /// (a_i, 1)`.
     pub(super) fn sq_norms(&self, tape: &Tape<T>, d: &[Vec<T>]) -> Vec<Vec<[f64; 2]>> {
-        let sq = |row: &[T]| row.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
+        let sq = |row: &[T]| row.iter().map(|v| v.to_double() * v.to_double()).sum::<f64>();
         let of_layer = |((layer, d), x): ((&Affine<T>, &Vec<T>), &Vec<T>)| {
             let rows = d.chunks_exact(layer.outputs).zip(x.chunks_exact(layer.inputs));
             rows.map(|(d, x)| [sq(d), sq(x) + 1.0]).collect()
@@ -324,7 +324,7 @@ impl<T: Element> Network<T> {
             let p = tape.probabilities[i];
             let by_margin = self.of_margin(of_probability(i) * p * (1.0 - p));
             for ((out, by_margin), output) in out.iter_mut().zip(by_margin).zip(outputs) {
-                *out += by_margin + T::from_f64(of_output(i, output.to_f64()));
+                *out += by_margin + T::from_double(of_output(i, output.to_double()));
             }
         }
     }
@@ -337,7 +337,7 @@ impl<T: Element> Network<T> {
             let add = |out: &mut [T], values: &[T], width: usize, other: usize| {
                 let rows = out.chunks_exact_mut(width).zip(values.chunks_exact(width));
                 for ((out, values), (factor, sq)) in rows.zip(factors.iter().zip(&sq_norms[index])) {
-                    let factor = T::from_f64(factor * sq[other]);
+                    let factor = T::from_double(factor * sq[other]);
                     out.iter_mut().zip(values).for_each(|(out, &value)| *out += factor * value);
                 }
             };
@@ -364,15 +364,15 @@ impl<T: Element> Tape<T> {
 /// The only output, or the second less the first.
 fn margin<T: Element>(outputs: &[T]) -> f64 {
     match outputs {
-        [only] => only.to_f64(),
-        [zero, one, ..] => one.to_f64() - zero.to_f64(),
+        [only] => only.to_double(),
+        [zero, one, ..] => one.to_double() - zero.to_double(),
         [] => 0.0,
     }
 }
 
 pub(super) fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f64]) {
     for (row, &weight) in rows.chunks_exact_mut(width).zip(weights) {
-        let weight = T::from_f64(weight);
+        let weight = T::from_double(weight);
         for value in row {
             *value *= weight;
         }
@@ -382,6 +382,6 @@ pub(super) fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f6
 /// `sums[i] += ⟨d_i, v_i⟩`
 pub(super) fn add_products<T: Element>(sums: &mut [f64], d: &[T], v: &[T], width: usize) {
     for (sum, (d, v)) in sums.iter_mut().zip(d.chunks_exact(width).zip(v.chunks_exact(width))) {
-        *sum += d.iter().zip(v).map(|(&d, &v)| d.to_f64() * v.to_f64()).sum::<f64>();
+        *sum += d.iter().zip(v).map(|(&d, &v)| d.to_double() * v.to_double()).sum::<f64>();
     }
 }
