@@ -7,7 +7,7 @@ use candle_core::Tensor;
 use super::division::Division;
 use crate::collective::{Collective, DIVIDED_FROM};
 use crate::error::{EngineError, Result};
-use crate::grid::{CAPACITY, Grid};
+use crate::grid::Grid;
 use crate::noise::BLOCK;
 #[cfg(feature = "cuda")]
 use crate::ops::DeviceIntegers;
@@ -176,8 +176,7 @@ impl ThreadSum {
             self.steps.resize(self.vectors[0].len(), 0);
         }
         for vector in &self.vectors[..std::mem::take(&mut self.n_waiting)] {
-            // NaN fails the comparison.
-            self.finite &= ops::add_to_integers(vector.flat(), &mut self.steps, grid.step())? < CAPACITY;
+            self.finite &= ops::add_to_integers(vector.flat(), &mut self.steps, grid.step())?;
         }
         Ok(())
     }
@@ -449,6 +448,7 @@ pub(super) fn add(sum: &mut [i64], steps: &[i64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::CAPACITY;
 
     /// Whatever form the parts of the ranks have: none, one vector, several, integers; at once, or
     /// late parameters first.

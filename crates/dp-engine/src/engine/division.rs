@@ -7,7 +7,7 @@ use candle_core::Tensor;
 use super::clipped_sum::{ThreadSum, add};
 use crate::collective::{Collective, Exchange, Exchanged, shares};
 use crate::error::{EngineError, Result};
-use crate::grid::{CAPACITY, Grid};
+use crate::grid::Grid;
 use crate::noise::BLOCK;
 use crate::ops::{self, Summand};
 
@@ -195,8 +195,7 @@ fn give(parts: &mut [ThreadSum], range: &Range<usize>, grid: Grid, to: &mut Vec<
         }
         let mut is_finite = true;
         for vector in part.waiting() {
-            // NaN fails the comparison.
-            is_finite &= ops::add_to_integers(&vector.range(range)?, sum, grid.step())? < CAPACITY;
+            is_finite &= ops::add_to_integers(&vector.range(range)?, sum, grid.step())?;
         }
         part.note(is_finite);
     }

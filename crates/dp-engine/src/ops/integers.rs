@@ -2,7 +2,7 @@
 
 #[cfg(feature = "cuda")]
 use candle_core::Error;
-use candle_core::{Tensor, WithDType};
+use candle_core::Tensor;
 
 #[cfg(feature = "cuda")]
 use super::cuda::{self, DeviceIntegers};
@@ -25,54 +25,40 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// Adds the values of a vector, rounded to multiples of a public step, to integers, `[values]`. The
 /// vector stays as it is.
 ///
-/// `grid` is the step, a power of two. Returns the largest magnitude in steps; NaN if a value is.
-pub(crate) fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> candle_core::Result<f64> {
+/// `grid` is the step, a power of two. Returns whether every value was finite and within the
+/// capacity of the grid.
+pub(crate) fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> candle_core::Result<bool> {
     let (storage, layout) = vector.storage_and_layout();
     let storage = cpu(&storage)?;
     for_float!(dtype(storage), "add-to-integers", T => {
         let values = source::<T>((storage, layout))?;
         same("integers of a sum", values.len(), steps.len())?;
-        if hook::ask(|other| other.add_values(steps, &mut values.iter().map(|value| value.to_f64()), grid)).is_some() {
-            return Ok(0.0);
+        if hook::ask(|other| other.add_values(steps, &mut values.iter().map(|value| value.to_double()), grid)).is_some()
+        {
+            return Ok(true);
         }
         let per_step = 1.0 / grid;
-        let mut largest = Largest::default();
-        vectorise(#[inline(always)] || {
-            for (steps, values) in steps.chunks_mut(LANES).zip(values.chunks(LANES)) {
-                for ((step, &value), lane) in steps.iter_mut().zip(values).zip(&mut largest.lanes) {
-                    let scaled = value.to_f64() * per_step;
-                    *lane = (*lane).max(magnitude_bits(scaled));
-                    *step = step.wrapping_add(to_integer(scaled));
-                }
+        Ok(vectorise(#[inline(always)] || {
+            let mut all_fit = true;
+            for (step, &value) in steps.iter_mut().zip(values) {
+                let scaled = value.to_double() * per_step;
+                all_fit &= fits(scaled);
+                *step = step.wrapping_add(to_integer(scaled));
             }
-        });
-        Ok(largest.value())
+            all_fit
+        }))
     })
 }
 
-const LANES: usize = 16;
-
-/// The largest of many magnitudes, compared as bits and in lanes so that the loop vectorises. The
-/// bits of infinities and NaN are larger than the bits of every finite number.
-#[derive(Default)]
-struct Largest {
-    lanes: [i64; LANES],
-}
-
-impl Largest {
-    fn value(&self) -> f64 {
-        f64::from_bits(self.lanes.iter().fold(0, |a, &b| a.max(b)).cast_unsigned())
-    }
-}
-
-/// The bits of a magnitude; of two numbers the larger has the larger ones.
+/// Whether a number of steps is finite and within the capacity of the grid. Compared as bits, those
+/// of infinities and NaN are larger than those of every number.
 #[expect(
     clippy::inline_always,
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[inline(always)]
-fn magnitude_bits(value: f64) -> i64 {
-    value.to_bits().cast_signed() & i64::MAX
+fn fits(scaled: f64) -> bool {
+    scaled.to_bits().cast_signed() & i64::MAX < CAPACITY.to_bits().cast_signed()
 }
 
 /// The nearest integer of a magnitude below 2⁵¹, ties to even.
@@ -234,19 +220,19 @@ impl FromIntegers<'_> {
         let per_step = 1.0 / self.grid;
         let mut exact = [0.0; AT_ONCE];
         let exact = &mut exact[..values.len()];
-        let mut largest = Largest::default();
+        let mut all_fit = true;
         let in_place = slices.in_place.then_some(&*values);
         for vector in slices.vectors.iter().map(|vector| &vector[range.clone()]).chain(in_place) {
-            vectorise(
+            all_fit &= vectorise(
                 #[inline(always)]
                 || {
-                    for (exact, values) in exact.chunks_mut(LANES).zip(vector.chunks(LANES)) {
-                        for ((exact, &value), lane) in exact.iter_mut().zip(values).zip(&mut largest.lanes) {
-                            let scaled = value.to_f64() * per_step;
-                            *lane = (*lane).max(magnitude_bits(scaled));
-                            *exact += (scaled + ROUND) - ROUND;
-                        }
+                    let mut all_fit = true;
+                    for (exact, &value) in exact.iter_mut().zip(vector) {
+                        let scaled = value.to_double() * per_step;
+                        all_fit &= fits(scaled);
+                        *exact += (scaled + ROUND) - ROUND;
                     }
+                    all_fit
                 },
             );
         }
@@ -265,13 +251,12 @@ impl FromIntegers<'_> {
             || exact.iter_mut().for_each(|exact| *exact *= self.grid),
         );
         T::noisy(self.noise, ((self.start + start) / BLOCK) as u64, exact, values);
-        let factor = T::from_f64(1.0 / self.normaliser);
+        let factor = T::from_double(1.0 / self.normaliser);
         vectorise(
             #[inline(always)]
             || values.iter_mut().for_each(|value| *value *= factor),
         );
-        // NaN fails the comparison.
-        largest.value() < CAPACITY
+        all_fit
     }
 }
 
@@ -298,7 +283,7 @@ mod tests {
     fn steps_of(vectors: &[&[f32]], grid: f64) -> Vec<i64> {
         let mut steps = vec![0; N];
         for values in vectors {
-            assert!(add_to_integers(&tensor(values), &mut steps, grid).unwrap() < CAPACITY);
+            assert!(add_to_integers(&tensor(values), &mut steps, grid).unwrap());
         }
         steps
     }
@@ -346,8 +331,7 @@ mod tests {
             let mut values = vector(5);
             values[place] = value;
             assert!(!gradient(&values, &[Summand::InPlace], 2).1, "{place}: {value}");
-            let largest = add_to_integers(&tensor(&values), &mut vec![0; N], GRID).unwrap();
-            assert!(largest.is_nan() || largest >= CAPACITY, "{place}: {value}");
+            assert!(!add_to_integers(&tensor(&values), &mut vec![0; N], GRID).unwrap(), "{place}: {value}");
         }
     }
 }

@@ -74,7 +74,6 @@ impl DeviceIntegers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::CAPACITY;
     use crate::ops::cuda::testing::device;
 
     const GRID: f64 = 1.0 / 1_073_741_824.0;
@@ -93,7 +92,7 @@ mod tests {
         let mut expected = vec![0; 2_000];
         for (i, seed) in [7, 31, 53].into_iter().enumerate() {
             integers.add(&vector(seed, &device), GRID, i == 0).unwrap();
-            assert!(crate::ops::add_to_integers(&vector(seed, &Device::Cpu), &mut expected, GRID).unwrap() < CAPACITY);
+            assert!(crate::ops::add_to_integers(&vector(seed, &Device::Cpu), &mut expected, GRID).unwrap());
         }
         let mut steps = Vec::new();
         assert!(integers.read(&mut steps).unwrap());
