@@ -64,13 +64,22 @@ impl RecallBiasesConfig {
 }
 
 impl Releases {
-    /// Class counts alone, with the share of the budget that [`Recipe::new`] gives them.
+    /// What a goal releases beside the training of any classifier, on inputs as they are, with the
+    /// shares of the budget that [`Recipe::new`] gives.
     ///
     /// # Errors
     /// [`LinearError::Accounting`] for an infinite ε.
-    pub fn class_counts(epsilon: Epsilon, delta: Delta) -> Result<Self> {
-        let counts = GaussianBudget::new(epsilon, delta)?.noise_multiplier(COUNTS, 1)?;
-        Ok(Self { class_counts: Some(counts), ..Self::default() })
+    pub fn of_goal(goal: Goal, epsilon: Epsilon, delta: Delta) -> Result<Self> {
+        let budget = GaussianBudget::new(epsilon, delta)?;
+        let class_counts = match goal {
+            Goal::Accuracy => None,
+            Goal::WorstClass | Goal::EqualRecall => Some(budget.noise_multiplier(COUNTS, 1)?),
+        };
+        let recall = match goal {
+            Goal::Accuracy | Goal::WorstClass => None,
+            Goal::EqualRecall => Some(RecallBiasesConfig::within(budget, RECALL)?),
+        };
+        Ok(Self { conditioning: None, class_counts, recall })
     }
 
     /// The releases before the training, in their order.
@@ -93,7 +102,7 @@ impl Releases {
         as_announced(ledger, self.before())
     }
 
-    /// Adds biases towards equal recall to a trained linear model, where they are wanted.
+    /// Adds biases towards equal recall to a trained classifier, where they are wanted.
     ///
     /// `records_at_once` is how many of the training records are evaluated together.
     ///
@@ -115,7 +124,7 @@ impl Releases {
         as_announced(&ledger, rounds(config))?;
         let parameters = engine.model().parameters();
         let mut values = parameters.to_vec()?;
-        // A linear model's parameters end with the biases of its classes.
+        // A classifier's parameters end with the biases of its classes.
         let Some(first) = values.len().checked_sub(found.biases().len()) else {
             return Err(LinearError::mismatch("parameters of a model", "a bias for each class", values.len()));
         };
@@ -148,17 +157,13 @@ impl Recipe {
             covariance: Some(budget.noise_multiplier(COVARIANCE, 1)?),
             ..ConditioningConfig::default()
         };
+        let releases = Releases { conditioning: Some(conditioning), ..Releases::of_goal(goal, epsilon, delta)? };
         let (counts, recall) = match goal {
             Goal::Accuracy => (0.0, 0.0),
             Goal::WorstClass => (COUNTS, 0.0),
             Goal::EqualRecall => (COUNTS, RECALL),
         };
-        let class_counts = (counts > 0.0).then(|| budget.noise_multiplier(counts, 1)).transpose()?;
         let gradients = budget.noise_multiplier(1.0 - MEAN - COVARIANCE - counts - recall, STEPS)?;
-        let recall = match recall {
-            0.0 => None,
-            share => Some(RecallBiasesConfig::within(budget, share)?),
-        };
         // A row with its constant: the gradient's bound for a residual of norm 1.
         let sq_row = conditioning.row_norm.powi(2) + 1.0;
         let params = PresetParams { clip_norm: sq_row.sqrt(), ..PresetParams::default() };
@@ -176,7 +181,7 @@ impl Recipe {
                 LearningRate::Cosine { first, last: 0.0 },
             )
         };
-        Ok(Self { releases: Releases { conditioning: Some(conditioning), class_counts, recall }, train })
+        Ok(Self { releases, train })
     }
 }
 

@@ -11,7 +11,7 @@ use dp_linear::{ClassCounts, Goal, Recipe, Releases};
 use dp_train::{Device, Engine, Execution, Loss, Plan, PublicFacts, RandomStream, TrainConfig};
 use ndarray::Array2;
 
-use super::experiment::{Experiment, MethodSetting, Noise};
+use super::experiment::{Adjusted, Experiment, MethodSetting, Noise};
 use super::plans::plan_of;
 use super::records::{SeedRecords, to_records};
 
@@ -26,6 +26,13 @@ pub(crate) const fn method_of(goal: Goal) -> &'static str {
 
 /// Name of DPSGD with noisy class priors in the loss.
 pub(crate) const ADJUSTED: &str = "adjusted";
+
+/// The same, with biases towards equal recall.
+pub(crate) const ADJUSTED_FAIR: &str = "adjusted-fair";
+
+/// How much of the biases found is used beside a clipping method: a network that saw its records
+/// twice is hardly surer of them than of others.
+const SHARE: f64 = 1.0;
 
 /// What is released before a training, and how it trains then.
 pub(crate) struct ConditionedPlan {
@@ -60,21 +67,24 @@ impl ConditionedPlan {
         Ok(Self { releases, plan })
     }
 
-    /// A clipping method as the setting has it, on inputs as they are, with noisy class priors in the
-    /// loss.
+    /// A clipping method as the setting has it, on inputs as they are, with what the goal releases:
+    /// noisy class priors in the loss, and biases towards equal recall.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
     pub(crate) fn adjusted(
         experiment: &Experiment,
         setting: &MethodSetting,
-        clipping: &'static str,
+        Adjusted { clipping, goal }: Adjusted,
         facts: PublicFacts,
         given: &[String],
     ) -> anyhow::Result<Self> {
-        let releases = Releases::class_counts(epsilon_of(experiment, setting)?, experiment.delta)?;
+        let mut releases = Releases::of_goal(goal, epsilon_of(experiment, setting)?, experiment.delta)?;
+        if let Some(recall) = &mut releases.recall {
+            recall.share = SHARE;
+        }
         let clipping = MethodSetting { name: clipping, ..setting.clone() };
-        let plan = plan_of(experiment, &clipping, facts, given, &releases.before())?;
+        let plan = plan_of(experiment, &clipping, facts, given, &releases.all())?;
         Ok(Self { releases, plan })
     }
 

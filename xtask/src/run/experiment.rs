@@ -121,12 +121,20 @@ pub(crate) struct MethodSetting {
     /// Inputs are conditioned by private releases first; everything above but the noise is then
     /// unused.
     pub(crate) conditioned: Option<Goal>,
-    /// This clipping method with noisy class priors in the loss, which are paid for within the
-    /// method's ε.
-    pub(crate) adjusted: Option<&'static str>,
+    /// A clipping method with releases beside it, which are paid for within the method's ε.
+    pub(crate) adjusted: Option<Adjusted>,
     /// Rate, bound and batch size are searched for, within the method's guarantee; those above are
     /// then unused.
     pub(crate) search: Option<RandomSearch>,
+}
+
+/// A clipping method, and the goal of the releases beside it: noisy class priors in the loss, with
+/// biases towards equal recall or without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Adjusted {
+    /// Registry name.
+    pub(crate) clipping: &'static str,
+    pub(crate) goal: Goal,
 }
 
 impl MethodSetting {

@@ -106,8 +106,8 @@ pub(crate) fn procedures(
             Ok(Procedure::Conditioned(Box::new(plan)))
         }
         (None, None) => {
-            if let Some(clipping) = setting.adjusted {
-                let plan = ConditionedPlan::adjusted(experiment, setting, clipping, facts, given)?;
+            if let Some(adjusted) = setting.adjusted {
+                let plan = ConditionedPlan::adjusted(experiment, setting, adjusted, facts, given)?;
                 return Ok(Procedure::Conditioned(Box::new(plan)));
             }
             let whole = plan_of(experiment, setting, facts, given, &[])?;

@@ -13,7 +13,7 @@ use super::rivals::RIVALS;
 use super::study::{FollowUp, Study, StudyArgs};
 use crate::run::conditioned::{ADJUSTED, method_of};
 use crate::run::data_setting::Source;
-use crate::run::experiment::MethodSetting;
+use crate::run::experiment::{Adjusted, MethodSetting};
 use crate::run::features::Features;
 use crate::run::images::few_eights;
 
@@ -146,8 +146,8 @@ fn unsearched(epsilon: f64, best: &[BestPoint]) -> anyhow::Result<Vec<MethodSett
     for (name, clipping) in [(ADJUSTED, "dpsgd"), (ADJUSTED_GROUP_DRO, GROUP_DRO), (ADJUSTED_ASC, ASC)] {
         if let Some(point) = best.iter().find(|point| point.name == clipping) {
             let group_rates = point.group_rates;
-            let adjusted =
-                MethodSetting { adjusted: Some(clipping), group_rates, ..method(name, point.rate, point.bound) };
+            let adjusted = Some(Adjusted { clipping, goal: Goal::WorstClass });
+            let adjusted = MethodSetting { group_rates, adjusted, ..method(name, point.rate, point.bound) };
             methods.push(adjusted.within_by_pld(epsilon)?);
         }
     }
