@@ -273,10 +273,7 @@ fn chained_digest(previous: &str, event: &DpEvent, count: u64) -> String {
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    // Not by a format for each byte: a small step would spend a tenth of its time there.
+    let digit = |digit: u8| char::from(b"0123456789abcdef"[usize::from(digit)]);
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
 }

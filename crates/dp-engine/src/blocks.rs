@@ -51,12 +51,15 @@ impl Blocks {
     /// The pieces of a batch of ascending record numbers: ranges of positions in it, in order.
     pub fn pieces(self, rows: &[usize]) -> Vec<Range<usize>> {
         let mut pieces: Vec<Range<usize>> = Vec::new();
+        let mut block = 0..0;
         for (position, &row) in rows.iter().enumerate() {
             match pieces.last_mut() {
-                Some(piece) if piece.len() < self.longest && rows[piece.start] / self.block == row / self.block => {
-                    piece.end = position + 1;
+                Some(piece) if piece.len() < self.longest && block.contains(&row) => piece.end = position + 1,
+                _ => {
+                    pieces.push(position..position + 1);
+                    let first = row - row % self.block;
+                    block = first..first.saturating_add(self.block);
                 }
-                _ => pieces.push(position..position + 1),
             }
         }
         pieces

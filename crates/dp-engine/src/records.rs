@@ -345,8 +345,8 @@ impl Records {
 
     /// Labels and groups of the records of these numbers.
     pub fn labels_and_groups(&self, rows: &[usize]) -> (Vec<u32>, Vec<usize>) {
-        let places = rows.iter().map(|row| row - self.held.start);
-        places.map(|place| (self.labels[place], self.groups[place])).unzip()
+        let places = || rows.iter().map(|row| row - self.held.start);
+        (places().map(|place| self.labels[place]).collect(), places().map(|place| self.groups[place]).collect())
     }
 
     /// The features of these rows, `[rows, n_inputs]`, in memory that the processor reads.
