@@ -165,11 +165,8 @@ fn digest(split: &Split, key: Option<&[u8; 32]>) -> String {
         for n in [part.len(), part.n_inputs(), part.class_names.len(), part.group_names.len()] {
             digest.update((n as u64).to_le_bytes());
         }
-        let mut row_bytes = Vec::with_capacity(4 * part.n_inputs());
         for row in part.features.rows() {
-            row_bytes.clear();
-            row_bytes.extend(row.iter().flat_map(|value| value.to_le_bytes()));
-            digest.update(&row_bytes);
+            digest.update(row.iter().map(|value| value.to_le_bytes()).collect::<Vec<_>>().as_flattened());
         }
         for (label, group) in part.labels.iter().zip(&part.groups) {
             digest.update(label.to_le_bytes());
