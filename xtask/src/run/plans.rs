@@ -4,7 +4,7 @@ use anyhow::Context;
 use dp_accounting::{
     Accountant, Calibration, DpEvent, Ledger, NoiseMultiplier, PldAccountant, RdpAccountant, SamplingRate,
 };
-use dp_clipping::registry;
+use dp_clipping::{Coupling, registry};
 use dp_train::{BatchPlan, GroupSampling, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 
 use super::conditioned::ConditionedPlan;
@@ -87,6 +87,18 @@ impl Procedure {
             }
             Self::Search(search) => search.expected_records() as u64,
         }
+    }
+
+    /// About how long a run takes beside others on the same records, in no unit: what it draws,
+    /// weighted by what a record costs. FairLens multiplies several times as much as other methods.
+    pub(crate) fn expected_work(&self) -> u64 {
+        let privacy = self.plan().config().privacy.as_ref();
+        let weight = match privacy.map(|privacy| privacy.clipping.coupling) {
+            Some(Coupling::Fairlens { .. }) => 6,
+            Some(_) => 2,
+            None => 1,
+        };
+        weight * self.expected_records()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Trains every method and seed of an experiment, side by side.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
@@ -378,8 +379,12 @@ pub(crate) fn run_all(
     let progress = TrainingProgress::begin(missing.len(), expected);
     let lanes = lanes(execution, session.n_threads().min(missing.len()))?;
     let shared = Shared { session, lanes, progress };
-    // Runs on the same records one after another, so that few records are in memory.
-    missing.sort_by_key(|&position| (jobs[position].experiment, jobs[position].seed));
+    // Runs on the same records one after another, so that few records are in memory; of these the
+    // longest first, since a long one at the end would leave the other threads idle.
+    missing.sort_by_cached_key(|&position| {
+        let Job { experiment, method, seed } = jobs[position];
+        (experiment, seed, Reverse(experiments[experiment].procedures[method].expected_work()))
+    });
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(session.n_threads()).build().context("cannot start threads")?;
     pool.install(|| {
