@@ -46,7 +46,7 @@ const JUDGED: Judged = Judged::WorstClass;
 
 /// How the experiment is compared: its own are adjusted logits, with biases or without.
 pub(crate) const fn ranked(experiment: &'static str, data: &'static str) -> Ranked {
-    Ranked { experiment, data, recommended: ADJUSTED, own: &[ADJUSTED, ADJUSTED_FAIR], judged: JUDGED }
+    Ranked { experiment, data, recommended: ADJUSTED_FAIR, own: &[ADJUSTED, ADJUSTED_FAIR], judged: JUDGED }
 }
 
 impl Network {
