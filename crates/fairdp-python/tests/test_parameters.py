@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from fairdp import FairDPClassifier, PrivacyLeakWarning, UnmatchedValuesWarning
+from fairdp import FairDPClassifier, FairDPError, PrivacyLeakWarning, UnmatchedValuesWarning
 
 N = 2000
 AGE = np.random.default_rng(0).integers(18, 81, N)
@@ -244,6 +244,18 @@ def test_records_and_classes_have_weights():
     of = lambda **options: FairDPClassifier(20.0, **declared, **options).fit(X, Y).predict_proba(X)[:, 1]
     assert of(class_weight={1: 3.0}).mean() > of().mean() + 0.02
     assert FairDPClassifier(8.0, **declared, class_weight="balanced").fit(X, Y).score(X, Y) > 0.9
+
+
+def test_what_a_fit_clamped_or_came_to_is_said():
+    model = FairDPClassifier(8.0, **{"bounds": {"age": (18, 80)}, "classes": [0, 1]}, max_weight=1.0)
+    with pytest.warns(UserWarning, match=rf"sample_weight: {N // 2} of {N} are beyond max_weight = 1"):
+        model.fit(X, Y, sample_weight=np.where(np.arange(N) % 2, 50.0, 0.5))
+    with pytest.raises(ValueError, match="holds 3 values"):
+        model.predict(X, sensitive_features=["f"] * 3)
+    with pytest.warns(UserWarning, match="the model answers '0' for nearly everyone"):
+        model.set_params(max_weight=None).fit(X, np.zeros_like(Y))
+    with pytest.raises(FairDPError, match="column `age`: `1` is listed twice"):
+        FairDPClassifier(categories={"age": [1, 1.0]}, classes=[0, 1]).fit(X, Y)
 
 
 @pytest.mark.parametrize(

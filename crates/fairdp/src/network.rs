@@ -33,14 +33,18 @@ impl NetworkName {
 
     /// Says so if images are too small for its windows.
     pub(crate) fn check(self, ImageShape { height, width, .. }: ImageShape) -> Result<(), String> {
-        let image = ImageShape { height: height.min(LARGE), width: width.min(LARGE), channels: 1 };
-        let model = Model::new(&self.config(image), image.len(), 1, DType::F32, &Device::Cpu);
-        model.map(drop).map_err(|error| {
-            let name = self.name();
-            format!(
-                "model.network = \"{name}\": images of {height} × {width} pixels are too small for its layers: {error}"
-            )
-        })
+        let fits = |height: usize, width: usize| {
+            let image = ImageShape { height: height.min(LARGE), width: width.min(LARGE), channels: 1 };
+            Model::new(&self.config(image), image.len(), 1, DType::F32, &Device::Cpu).is_ok()
+        };
+        if fits(height, width) {
+            return Ok(());
+        }
+        let least = (1..=LARGE).find(|&side| fits(side, side)).unwrap_or(LARGE);
+        Err(format!(
+            "model.network = \"{}\": images of {height} × {width} pixels are too small for its layers: expected {least} × {least} or more",
+            self.name()
+        ))
     }
 }
 

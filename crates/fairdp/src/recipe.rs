@@ -22,6 +22,8 @@ const MOST_HIDDEN: usize = 4_096;
 /// `cargo xtask reproduce beyond`, which chose these by no search.
 const NETWORK_SAMPLING_RATE: f64 = 0.01;
 const NETWORK_STEPS: u64 = 200;
+/// A group that is drawn more seldom would hardly ever be seen.
+const LEAST_GROUP_RATE: f64 = 1e-6;
 
 /// A model and a method of training.
 #[derive(Debug, Clone, PartialEq)]
@@ -522,8 +524,8 @@ fn group_sampling(
         return Err(refused(message));
     }
     let rate = |&rate: &f64| {
-        let valid = SamplingRate::new(rate).ok().filter(|_| rate > 0.0);
-        valid.ok_or_else(|| refused(format!("method.sampling.rates = {rate}: expected above 0, at most 1")))
+        let valid = SamplingRate::new(rate).ok().filter(|_| rate >= LEAST_GROUP_RATE);
+        valid.ok_or_else(|| refused(format!("method.sampling.rates = {rate:?}: expected {LEAST_GROUP_RATE:?} to 1")))
     };
     Ok(GroupSampling::new(rates.iter().map(rate).collect::<Result<_, _>>()?))
 }

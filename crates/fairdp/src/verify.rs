@@ -198,7 +198,9 @@ fn digests(folder: &Path, findings: &mut Findings) -> Digests {
     while let Some(inner) = folders.pop() {
         let at = folder.join(&inner);
         let Some(entries) = findings.note(fs::read_dir(&at).map_err(FairdpError::io("read", &at))) else { continue };
+        let mut is_empty = true;
         for entry in entries {
+            is_empty = false;
             let Some(entry) = findings.note(entry.map_err(FairdpError::io("read", &at))) else { continue };
             let name = inner.join(entry.file_name());
             let path = folder.join(&name);
@@ -215,6 +217,9 @@ fn digests(folder: &Path, findings: &mut Findings) -> Digests {
             };
             let digest = findings.note(bytes).map(|bytes| sha256(&bytes));
             files.insert(name.to_string_lossy().into_owned(), digest);
+        }
+        if is_empty && at != folder {
+            findings.problem(&at, "is an empty folder that no release has");
         }
     }
     files

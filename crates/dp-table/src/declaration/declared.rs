@@ -60,6 +60,13 @@ impl Declared<'_> {
 
     fn group(&self, index: usize) -> Result<GroupColumn, EntryError> {
         let entry = &self.groups[index];
+        if entry.column == self.label.column {
+            return Err(EntryError::value(
+                &format!("group.{index}.column"),
+                &entry.column,
+                "another column than the label",
+            ));
+        }
         let input = self.columns.iter().find(|column| column.name == entry.column);
         entry.group(input).map_err(|error| error.within(&format!("group.{index}")))
     }

@@ -96,6 +96,9 @@ class Answers:
         n_records = len(columns[0][1])
         if self._model.needs_groups():
             table += self._groups(sensitive_features, n_records, for_decisions)
+        elif sensitive_features is not None:
+            for name, group in _columns.named(sensitive_features, "sensitive_feature", "sensitive_features"):
+                check_length(name, group, n_records)
         return table
 
     def _groups(self, features: Any, n_records: int, for_decisions: bool) -> list[tuple[str, Any]]:

@@ -153,6 +153,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self.release_ = release
         self.statement_ = json.loads(release["statement.json"])
         self.fairness_ = json.loads(release["fairness.json"])
+        answer = self.fairness_.get("answers_one_class")
+        if answer is not None:
+            warnings.warn(f"the model answers {answer!r} for nearly everyone", stacklevel=3)
         _composition.record(release["statement.json"].decode(), self.statement_, ledger is not None)
 
     def _configured(
@@ -446,6 +449,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 table.leaks.append("the largest weight")
             else:
                 high = float(self.max_weight)
+                beyond = int((weights > high).sum())
+                if beyond > 0:
+                    message = f"sample_weight: {beyond} of {n_records} are beyond max_weight = {high:g}, and count as it does"
+                    warnings.warn(message, stacklevel=5)
         if factors is not None:
             # Those beyond the largest count as it does, whatever their class.
             weights, high = np.minimum(weights, high) * factors[0], high * factors[1]

@@ -205,7 +205,7 @@ class Table:
         """Says which declared values no record has, where records have others in their place."""
         levels, positions = found
         declared = [text(value) for value in values if not is_missing(value)]
-        places = _rust.places(declared, levels[1:])
+        places = _rust.places(name, declared, levels[1:])
         counts = np.bincount(positions, minlength=len(levels))[1:]
         met = {place for place in places if place is not None}
         unmatched = [index for index, place in enumerate(places) if place is None]

@@ -235,7 +235,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """The class of each record. ``sensitive_features`` are needed where decisions depend on the
-        group.
+        group. Elsewhere they have no effect, and their length alone is checked.
         """
         check_is_fitted(self)
         answers: np.ndarray = self.classes_[self._answers(X, sensitive_features, for_decisions=True)[0]]
@@ -250,7 +250,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         refuse_missing_labels(y)
         answers = self._answers(X, sensitive_features, for_decisions=True)[0]
         levels, positions = texts(column_or_1d(y, warn=True), "y")
-        places = _rust.places([text(value) for value in self.classes_], levels)
+        places = _rust.places("y", [text(value) for value in self.classes_], levels)
         found = np.array([-1 if place is None else place for place in places])
         return float(np.average(found[positions] == answers.astype(np.int64), weights=sample_weight))
 
@@ -324,7 +324,7 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         classes, positions = np.unique(y, return_inverse=True)
         if self.classes is not None:
             declared = _sorted(list(self.classes))
-            places = _rust.places([text(value) for value in declared], [text(value) for value in classes])
+            places = _rust.places("y", [text(value) for value in declared], [text(value) for value in classes])
             unknown = [value for value, place in zip(classes.tolist(), places) if place is None]
             if unknown:
                 raise ValueError(f"classes: y has {shown(unknown[0])}, which is not among {declared.tolist()}")
@@ -388,7 +388,7 @@ def _class_factors(by_class: Mapping[Any, Any], classes: np.ndarray) -> np.ndarr
     """The weight of each class; 1 for one that is not listed."""
     names, given = [text(value) for value in classes], list(by_class.items())
     factors = np.ones(len(classes))
-    for (value, factor), place in zip(given, _rust.places(names, [text(value) for value, _ in given])):
+    for (value, factor), place in zip(given, _rust.places("y", names, [text(value) for value, _ in given])):
         if place is None:
             raise ValueError(f"class_weight: there is no class {shown(value)}; there are {classes.tolist()}")
         if isinstance(factor, bool) or not isinstance(factor, (int, float, np.number)) or not 0 <= float(factor) < np.inf:

@@ -8,15 +8,18 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-const COLUMN: &str = "x";
-
-/// The position of the declared value that each text means; None where there is none.
+/// The position of the declared value of a column that each text means; None where there is none.
 #[pyfunction]
-pub(super) fn places(py: Python<'_>, declared: Vec<String>, texts: Vec<String>) -> PyResult<Vec<Option<usize>>> {
+pub(super) fn places(
+    py: Python<'_>,
+    column: String,
+    declared: Vec<String>,
+    texts: Vec<String>,
+) -> PyResult<Vec<Option<usize>>> {
     if texts.is_empty() {
         return Ok(Vec::new());
     }
-    let found = py.detach(|| found(declared, texts));
+    let found = py.detach(|| found(column, declared, texts));
     found.map_err(|error| errors::fairdp_error(FairdpError::from(error)))
 }
 
@@ -24,12 +27,12 @@ pub(super) fn places(py: Python<'_>, declared: Vec<String>, texts: Vec<String>) 
 #[pyfunction]
 pub(super) fn distinct(py: Python<'_>, texts: Vec<String>) -> Vec<String> {
     py.detach(|| {
-        if encoding(texts.clone()).is_ok() {
+        if encoding("x", texts.clone()).is_ok() {
             return texts;
         }
         texts.into_iter().fold(Vec::new(), |mut kept, text| {
             kept.push(text);
-            if encoding(kept.clone()).is_err() {
+            if encoding("x", kept.clone()).is_err() {
                 kept.pop();
             }
             kept
@@ -37,11 +40,11 @@ pub(super) fn distinct(py: Python<'_>, texts: Vec<String>) -> Vec<String> {
     })
 }
 
-fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>, TableError> {
+fn found(column: String, declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>, TableError> {
     let (n_declared, n_texts) = (declared.len(), texts.len());
-    let encoding = encoding(declared)?;
+    let encoding = encoding(&column, declared)?;
     let texts = MemoryColumn::Texts { levels: texts, positions: (0..n_texts as u32).collect() };
-    let files = TableFiles::in_memory(MemoryTable::new("values", vec![(COLUMN.to_owned(), texts)])?);
+    let files = TableFiles::in_memory(MemoryTable::new("values", vec![(column, texts)])?);
     let mut reader = files.open()?;
     let mut encoder = encoding.encoder(reader.columns(), Path::new("values"))?;
     let (mut row, mut features) = (TableRow::default(), vec![0.0; encoding.width()]);
@@ -54,10 +57,10 @@ fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>
 }
 
 /// A table of one category.
-fn encoding(values: Vec<String>) -> Result<Encoding, TableError> {
+fn encoding(column: &str, values: Vec<String>) -> Result<Encoding, TableError> {
     Encoding::new(&Schema {
-        columns: vec![(COLUMN.to_owned(), Column::Category { values, other: true, missing: false })],
-        label: Label::of_classes("y", vec!["0".into(), "1".into()]),
+        columns: vec![(column.to_owned(), Column::Category { values, other: true, missing: false })],
+        label: Label::of_classes(format!("{column} label"), vec!["0".into(), "1".into()]),
         groups: Vec::new(),
         group_as_input: false,
         unit: None,

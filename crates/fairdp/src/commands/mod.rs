@@ -101,8 +101,8 @@ enum Command {
         #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
         keep: Vec<String>,
         /// The K columns that moved each answer most, with what they add to its log-odds.
-        #[arg(long, value_name = "K", default_value_t = 0, hide_default_value = true)]
-        explain: usize,
+        #[arg(long, value_name = "K", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+        explain: Option<usize>,
         /// Refuses a table with values that are not declared, beyond bounds or missing, where it
         /// would say so.
         #[arg(long)]
@@ -205,8 +205,8 @@ enum Command {
     Ledger(ledger::LedgerCommand),
     /// Write a generated table to try things on.
     Example {
-        /// Rows.
-        #[arg(long, default_value_t = 10_000)]
+        /// Rows; at least 1.
+        #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
         rows: u64,
         /// Columns, with group and outcome; from 8 to 10,000.
         #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
@@ -350,7 +350,7 @@ struct FitArgs {
     #[arg(long, default_value = "cpu", value_name = "DEVICE")]
     device: DeviceName,
     /// Makes the run repeatable, on the same type of processor or GPU, and thereby not private.
-    #[arg(long)]
+    #[arg(long, value_parser = whole_number)]
     seed: Option<u64>,
     /// Reads the table, prints every release with its share of the budget and stops; refuses what
     /// the fit would refuse before its first release.
@@ -419,6 +419,11 @@ fn column_and_file(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A seed.
+fn whole_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
 /// One character; `\t` is a tab, as a shell passes it on.
 fn character(text: &str) -> Result<char, String> {
     let mut letters = text.chars();
@@ -448,7 +453,8 @@ fn execute(command: Command, said: &SaidArgs) -> Result<Exit, Failure> {
         Command::Predict { folder, table, out: file, keep, explain, strict, text, json, quiet } => {
             let shown = Shown::reading_of(said.of(quiet), &table);
             let table_options = text.options(shown.reading());
-            let options = PredictOptions { is_strict: strict, keep, reasons: explain, table: table_options };
+            let options =
+                PredictOptions { is_strict: strict, keep, reasons: explain.unwrap_or_default(), table: table_options };
             let inputs = Inputs::new(table)?;
             if stream::is_output(&file) {
                 let mut output = stream::output(&file)?;

@@ -166,7 +166,7 @@ fn widths(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
 
 /// The features, column by column; neighbours of one kind in one line.
 fn features(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
-    writeln!(out, "features, a constant one besides:")?;
+    writeln!(out, "features, a constant one besides where the model is linear:")?;
     let alike = plan.features.chunk_by(|one, next| (one.n, &one.kind) == (next.n, &next.kind));
     for columns in alike.clone().take(COLUMNS) {
         let [first, .., last] = columns else {

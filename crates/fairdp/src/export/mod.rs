@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::error::{FairdpError, Result};
 use crate::input;
+use crate::model::PIPELINE;
 use crate::release::FAIRNESS;
 use crate::statement::ReleaseStatement;
 use crate::unfinished::release_of;
@@ -32,16 +33,28 @@ struct Source {
     statement: ReleaseStatement,
     /// `fairness.json`.
     fairness: serde_json::Value,
+    /// Whether the model's only inputs are images.
+    is_of_images: bool,
 }
 
 impl Source {
     /// Reads a release after the checks of [`verify`].
     fn read(folder: &Path) -> Result<Self> {
         let statement = verify(folder)?.statement;
-        let path = release_of(folder)?.join(FAIRNESS);
-        let fairness =
-            serde_json::from_slice(&input::bytes(&path)?).map_err(|error| FairdpError::file(&path, error))?;
-        Ok(Self { statement, fairness })
+        let release = release_of(folder)?;
+        let document = |name: &str| -> Result<serde_json::Value> {
+            let path = release.join(name);
+            serde_json::from_slice(&input::bytes(&path)?).map_err(|error| FairdpError::file(&path, error))
+        };
+        let fairness = document(FAIRNESS)?;
+        // A release of figures has no model.
+        let is_of_images = statement.about.is_none() && {
+            let pipeline = document(PIPELINE)?;
+            let columns = pipeline["schema"]["columns"].as_array().into_iter().flatten();
+            let mut kinds = columns.map(|column| &column[1]["kind"]).filter(|kind| *kind != "dropped").peekable();
+            kinds.peek().is_some() && kinds.all(|kind| kind == "image")
+        };
+        Ok(Self { statement, fairness, is_of_images })
     }
 
     /// A line of `[card]`.

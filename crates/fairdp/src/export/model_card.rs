@@ -41,12 +41,13 @@ pub fn model_card(folder: &Path) -> Result<Exported> {
     let owner = ask(source.card(|card| card.owner.as_ref()), "owner", "who answers for it (card.owner)");
 
     // Of a number that is predicted the figures have a place of their own.
-    let (task, figures) = match source.fairness.get("numbers") {
-        Some(numbers) => ("tabular-regression", numbers),
-        None => ("tabular-classification", &source.fairness),
+    let (task, tag, figures) = match source.fairness.get("numbers") {
+        Some(numbers) => ("tabular-regression", "tabular", numbers),
+        None if source.is_of_images => ("image-classification", "image", &source.fairness),
+        None => ("tabular-classification", "tabular", &source.fairness),
     };
     let mut text = format!(
-        "---\nlibrary_name: fairdp\npipeline_tag: {task}\ntags:\n- differential-privacy\n- fairness\n- tabular\n---\n\n# {name}\n\n"
+        "---\nlibrary_name: fairdp\npipeline_tag: {task}\ntags:\n- differential-privacy\n- fairness\n- {tag}\n---\n\n# {name}\n\n"
     );
     if let Some(warning) = source.warning() {
         text += &format!("**{warning}**\n\n");
@@ -83,7 +84,9 @@ fn groups(fairness: &Value) -> String {
         text += &format!(" {words} |");
     }
     text += &format!("\n|---|{}\n", "---|".repeat(named.len()));
-    let rows = std::iter::once(overall).chain(fairness["groups"].as_array().into_iter().flatten());
+    // Where no column makes groups, the one group has everybody.
+    let groups = fairness["groups"].as_array().into_iter().flatten().filter(|row| row["group"] != overall["group"]);
+    let rows = std::iter::once(overall).chain(groups);
     for row in rows {
         text += &format!("| {} |", row["group"].as_str().unwrap_or_default().replace('|', "\\|"));
         for (key, _) in &named {

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
 use super::{FitPlan, SCORES, refuse_delta};
-use crate::config::{Config, TuningEntry, UnitRows};
+use crate::config::{ColumnKind, Config, TuningEntry, UnitRows};
 use crate::error::{FairdpError, Result};
 use fair_decisions::{CumulativeCounts, Mode, PrefixSums, ScoreCells};
 
@@ -79,7 +79,8 @@ impl TableSize {
         }
         advice.extend(least_epsilon(config, path, plan.n_training, &|plan| self.in_answers(config, plan) <= most));
         let features = (self.features as f64 / factor).floor();
-        if features >= FEWEST_FEATURES {
+        let has_images = config.column.iter().any(|column| column.kind == ColumnKind::Image);
+        if features >= FEWEST_FEATURES && !has_images {
             advice.push(format!("{features:.0} features (fewer columns or bins)"));
         }
         Err(FairdpError::TooFewRecords {

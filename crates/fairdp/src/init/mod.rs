@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use dp_table::declaration::{TextMarks, question};
 use dp_table::{
-    ColumnGuess, Guess, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableRow, TextEncoding,
+    ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, ReadProgress, TableError, TableFiles, TableRow, TextEncoding,
     delimiter_question,
 };
 use dp_train::ImageShape;
@@ -213,7 +213,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
     remarks_on_rows(&mut text, &guess);
 
-    label_entry(&mut text, label, range, options.positive.as_deref())?;
+    label_entry(&mut text, label, range, options.positive.as_deref()).map_err(|error| with_left_out(error, &guess))?;
 
     if let Some(delta) = options.delta.filter(|delta| *delta >= 1.0 / guess.rows as f64) {
         let expected = format!("below one over the number of records, {:.1e}", 1.0 / guess.rows as f64);
@@ -236,6 +236,10 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     }
     if let Some(weight) = &options.weight {
         weight_entry(&mut text, find(weight, "--weight")?)?;
+    }
+    let is_image = |column: &ColumnGuess| column.kind == GuessedKind::Image;
+    if options.model.as_deref() == Some("network") && !guess.columns.iter().any(is_image) {
+        return Err(FairdpError::invalid("--model", "network", "another model: the table has no column of images"));
     }
     let model = quoted(options.model.as_deref().unwrap_or("auto"));
     let _ = writeln!(
@@ -299,6 +303,19 @@ fn table_entry(text: &mut String, named: &NamedFiles, options: &InitOptions) {
     }
     if let Some(quote) = &options.quote {
         let _ = writeln!(text, "quote = {}", quoted(quote));
+    }
+}
+
+/// A refusal of the label, with the rows that were left out: they may be its cause.
+fn with_left_out(error: FairdpError, guess: &Guess) -> FairdpError {
+    match error {
+        FairdpError::InvalidParameter { parameter, value, expected } if guess.broken > 0 => {
+            let first = guess.first_broken.as_deref().unwrap_or_default();
+            let expected =
+                format!("{expected}; rows that cannot be read and are left out: {}, the first: {first}", guess.broken);
+            FairdpError::InvalidParameter { parameter, value, expected }
+        }
+        other => other,
     }
 }
 

@@ -94,6 +94,13 @@ const SCRIPT: &str = r#"
 4 cp -r run gone; rm gone/release/card.html; test "$(fairdp verify gone 2>&1)" = 'error: `gone/release/card.html`: is missing' && fairdp verify gone
 4 ln -s /etc/passwd gone/release/card.html; test "$(fairdp verify gone 2>&1 | wc -l)" = 1 && fairdp verify gone
 2 fairdp fairness run --mode worst_group --out f 2>&1 | grep -q "similar value exists: 'worst-group'"; exit ${PIPESTATUS[0]}
+4 cp -r run empty; mkdir empty/release/more; fairdp verify empty 2>&1 | grep -q 'more`: is an empty folder'; exit ${PIPESTATUS[0]}
+2 printf 'x,y\n1,a,3\n2,b\n' > ar.csv; fairdp init ar.csv --label y 2>&1 | grep -q 'left out: 1, the first: ar.csv:2: '; exit ${PIPESTATUS[0]}
+2 fairdp init table.csv --label outcome --model network 2>&1 | grep -q 'no column of images'; exit ${PIPESTATUS[0]}
+2 sed 's/column = "group"/column = "outcome"/' fairdp.toml > l.toml; fairdp fit l.toml --plan 2>&1 | grep -q 'another column than the label'; exit ${PIPESTATUS[0]}
+2 fairdp example --rows 0
+2 fairdp predict run table.csv --out - --explain 0
+2 fairdp fit fairdp.toml --plan --seed=-1 2>&1 | grep -q 'a whole number from 0 to'; exit ${PIPESTATUS[0]}
 4 cp -r run bad; printf x >> bad/release/card.html; fairdp verify bad
 4 fairdp verify bad --json | grep -q '"code":4'; exit ${PIPESTATUS[0]}
 0 fairdp account --noise-multiplier 1 --sampling-rate 0.01 --steps 100 --json | grep -q '"version":1'

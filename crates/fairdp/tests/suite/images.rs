@@ -144,7 +144,7 @@ fn a_network_sees_pixels() {
     for (from, to, said) in [
         ("[[column]]", another, "pixels beside other columns are not supported"),
         ("resize = false", "resize = false\nmissing = true", "without missing = true"),
-        ("esipova-cnn", "zhao-cnn", "images of 12 × 12 pixels are too small for its layers"),
+        ("esipova-cnn", "zhao-cnn", "images of 12 × 12 pixels are too small for its layers: expected 13 × 13 or more"),
         ("kind = \"network\"", "kind = \"mlp\"", "model.network: expected with kind = \"network\" alone"),
         ("network = \"esipova-cnn\"", "hidden = [3]", "model.hidden: expected with kind = \"mlp\" alone"),
         ("name = \"auto\"", "name = \"conditioned\"", "expected with the additive model"),

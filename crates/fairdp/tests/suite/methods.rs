@@ -143,7 +143,7 @@ fn what_a_method_cannot_do_is_refused_by_key() {
     let expected = "method.sampling.rates has 1 values: expected one for each of 4 groups, in this order: ";
     assert!(message.contains(expected) && message.contains(", (other)"), "{message}");
     let message = refusal("\"auto\"", "\"asc\"\nsampling = { by = \"group\", rates = [0.5, 0, 1, 1] }");
-    assert!(message.contains("method.sampling.rates = 0: expected above 0, at most 1"), "{message}");
+    assert!(message.contains("method.sampling.rates = 0.0: expected 1e-6 to 1"), "{message}");
     let message = refusal("\"auto\"", "\"asc\"\nsampling_rate = 0.5\nsampling = { by = \"group\", rates = [0.5, 1] }");
     assert!(message.contains("method.sampling and method.sampling_rate: expected one of the two"), "{message}");
     let message = refusal("\"auto\"", "\"auto\"\nsteps = 3");
