@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use run_records::output::Output;
 
 /// Builds wheels; links programs for another system or an old one; says what a wheel needs, makes it
 /// smaller; checks workflows.
@@ -42,7 +43,7 @@ impl Tools {
             let python = pythons().into_iter().next().context("no Python 3.10 or newer with venv was found on PATH")?;
             finish(Command::new(python).args(["-m", "venv"]).arg(&self.environment))?;
             finish(Command::new(programs.join("python")).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES))?;
-            fs::write(&installed, packages).with_context(|| format!("writing {}", installed.display()))?;
+            Output::new(&installed, &[])?.write_bytes(packages.as_bytes())?;
         }
         let mut command = Command::new(programs.join(name));
         command.current_dir(&self.root).env("PATH", with_first(&programs)?);

@@ -3,6 +3,7 @@
 use std::fs;
 
 use anyhow::Context;
+use run_records::output::Output;
 
 use super::artefacts::{Artefacts, check_size};
 use super::summary::Summary;
@@ -34,7 +35,8 @@ pub(super) fn build(
         let built = fs::read_dir(place.path())?.next().with_context(|| format!("{target}: no wheel was built"))??;
         finish(tools.python_tool("python")?.arg("crates/fairdp-python/smaller.py").arg(built.path()))?;
         let wheel = artefacts.path(&built.file_name().to_string_lossy());
-        fs::copy(built.path(), &wheel).with_context(|| format!("writing {}", wheel.display()))?;
+        let bytes = fs::read(built.path()).with_context(|| format!("reading {}", built.path().display()))?;
+        Output::new(&wheel, &[])?.write_bytes(&bytes)?;
         check_size(&wheel, LARGEST_MB, summary)?;
     }
     let mut sources = tools.python_tool("maturin")?;
