@@ -71,14 +71,9 @@ impl Releases {
     /// [`LinearError::Accounting`] for an infinite ε.
     pub fn of_goal(goal: Goal, epsilon: Epsilon, delta: Delta) -> Result<Self> {
         let budget = GaussianBudget::new(epsilon, delta)?;
-        let class_counts = match goal {
-            Goal::Accuracy => None,
-            Goal::WorstClass | Goal::EqualRecall => Some(budget.noise_multiplier(COUNTS, 1)?),
-        };
-        let recall = match goal {
-            Goal::Accuracy | Goal::WorstClass => None,
-            Goal::EqualRecall => Some(RecallBiasesConfig::within(budget, RECALL)?),
-        };
+        let (counts, recall) = shares_of(goal);
+        let class_counts = (counts > 0.0).then(|| budget.noise_multiplier(counts, 1)).transpose()?;
+        let recall = (recall > 0.0).then(|| RecallBiasesConfig::within(budget, recall)).transpose()?;
         Ok(Self { conditioning: None, class_counts, recall })
     }
 
@@ -158,11 +153,7 @@ impl Recipe {
             ..ConditioningConfig::default()
         };
         let releases = Releases { conditioning: Some(conditioning), ..Releases::of_goal(goal, epsilon, delta)? };
-        let (counts, recall) = match goal {
-            Goal::Accuracy => (0.0, 0.0),
-            Goal::WorstClass => (COUNTS, 0.0),
-            Goal::EqualRecall => (COUNTS, RECALL),
-        };
+        let (counts, recall) = shares_of(goal);
         let gradients = budget.noise_multiplier(1.0 - MEAN - COVARIANCE - counts - recall, STEPS)?;
         // A row with its constant: the gradient's bound for a residual of norm 1.
         let sq_row = conditioning.row_norm.powi(2) + 1.0;
@@ -182,6 +173,15 @@ impl Recipe {
             )
         };
         Ok(Self { releases, train })
+    }
+}
+
+/// What class counts and rounds of right answers have of the budget, for a goal.
+fn shares_of(goal: Goal) -> (f64, f64) {
+    match goal {
+        Goal::Accuracy => (0.0, 0.0),
+        Goal::WorstClass => (COUNTS, 0.0),
+        Goal::EqualRecall => (COUNTS, RECALL),
     }
 }
 
