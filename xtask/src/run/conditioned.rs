@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 
 use anyhow::{Context, bail};
-use dp_accounting::{Epsilon, Ledger};
+use dp_accounting::{DpEvent, Epsilon, Ledger};
 use dp_data::Dataset;
 use dp_linear::conditioning::Conditioning;
 use dp_linear::{ClassCounts, Goal, Recipe, Releases};
@@ -12,6 +12,7 @@ use dp_train::{Device, Engine, Execution, Loss, Plan, PublicFacts, RandomStream,
 use ndarray::Array2;
 
 use super::experiment::{Adjusted, Experiment, MethodSetting, Noise};
+use super::group_thresholds::GroupThresholds;
 use super::plans::plan_of;
 use super::records::{SeedRecords, to_records};
 
@@ -37,6 +38,7 @@ const SHARE: f64 = 1.0;
 /// What is released before a training, and how it trains then.
 pub(crate) struct ConditionedPlan {
     releases: Releases,
+    thresholds: Option<GroupThresholds>,
     plan: Plan,
 }
 
@@ -61,10 +63,15 @@ impl ConditionedPlan {
         facts: PublicFacts,
         given: &[String],
     ) -> anyhow::Result<Self> {
-        let epsilon = epsilon_of(experiment, setting)?;
-        let Recipe { releases, train } = Recipe::new(goal, experiment.model.clone(), epsilon, experiment.delta, facts)?;
-        let plan = Plan::new(train, facts)?.with_conditions(given).with_prior_releases(releases.all());
-        Ok(Self { releases, plan })
+        let (mut epsilon, delta) = (epsilon_of(experiment, setting)?, experiment.delta);
+        let thresholds = setting.thresholds(epsilon, delta)?;
+        if thresholds.is_some() {
+            epsilon = GroupThresholds::epsilon_of_the_rest(epsilon, delta)?;
+        }
+        let Recipe { releases, train } = Recipe::new(goal, experiment.model.clone(), epsilon, delta, facts)?;
+        let paid = all(&releases, thresholds);
+        let plan = Plan::new(train, facts)?.with_conditions(given).with_prior_releases(paid);
+        Ok(Self { releases, thresholds, plan })
     }
 
     /// A clipping method as the setting has it, on inputs as they are, with what the goal releases:
@@ -79,13 +86,15 @@ impl ConditionedPlan {
         facts: PublicFacts,
         given: &[String],
     ) -> anyhow::Result<Self> {
-        let mut releases = Releases::of_goal(goal, epsilon_of(experiment, setting)?, experiment.delta)?;
+        let epsilon = epsilon_of(experiment, setting)?;
+        let mut releases = Releases::of_goal(goal, epsilon, experiment.delta)?;
         if let Some(recall) = &mut releases.recall {
             recall.share = SHARE;
         }
+        let thresholds = setting.thresholds(epsilon, experiment.delta)?;
         let clipping = MethodSetting { name: clipping, ..setting.clone() };
-        let plan = plan_of(experiment, &clipping, facts, given, &releases.all())?;
-        Ok(Self { releases, plan })
+        let plan = plan_of(experiment, &clipping, facts, given, &all(&releases, thresholds))?;
+        Ok(Self { releases, thresholds, plan })
     }
 
     /// The plan of the training, with what is paid beside it. The priors, which are not known yet,
@@ -107,6 +116,9 @@ impl ConditionedPlan {
         config["class_counts"] = serde_json::to_value(class_counts).context("serialising a noise multiplier")?;
         if let Some(recall) = recall {
             config["recall_biases"] = serde_json::to_value(recall).context("serialising rounds of counts")?;
+        }
+        if let Some(thresholds) = self.thresholds {
+            config["group_thresholds"] = serde_json::to_value(thresholds).context("serialising counts of scores")?;
         }
         Ok(config)
     }
@@ -157,15 +169,16 @@ impl ConditionedPlan {
                 let loss = Loss::PriorAdjustedCrossEntropy { priors: counts.priors() };
                 let config = TrainConfig { loss, ..self.plan.config().clone() };
                 let plan = Plan::new(config, self.plan.facts())?;
-                plan.with_conditions(self.plan.conditions().to_vec()).with_prior_releases(self.releases.all())
+                let paid = all(&self.releases, self.thresholds);
+                plan.with_conditions(self.plan.conditions().to_vec()).with_prior_releases(paid)
             }
         };
         self.releases.check_before(&ledger)?;
         Ok(Prepared { plan, records: conditioned, class_counts })
     }
 
-    /// Makes the releases after the training: biases towards equal recall, where they are wanted,
-    /// become part of the model.
+    /// Makes the releases after the training. Biases towards equal recall, where they are wanted,
+    /// become part of the model; thresholds of the groups are returned.
     ///
     /// # Errors
     /// If the device fails.
@@ -175,10 +188,16 @@ impl ConditionedPlan {
         engine: &mut Engine,
         execution: &Execution,
         rng: &mut RandomStream,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<Vec<f64>>> {
         let (train, counts) = (&prepared.records.train, prepared.class_counts.as_ref());
-        Ok(self.releases.equalise(engine, train, execution.records_at_once(), counts, rng)?)
+        self.releases.equalise(engine, train, execution.records_at_once(), counts, rng)?;
+        self.thresholds.map(|thresholds| thresholds.fit(engine, train, execution, rng)).transpose()
     }
+}
+
+/// Everything that is paid beside a training.
+fn all(releases: &Releases, thresholds: Option<GroupThresholds>) -> Vec<DpEvent> {
+    releases.all().into_iter().chain(thresholds.map(|thresholds| thresholds.event())).collect()
 }
 
 fn epsilon_of(experiment: &Experiment, setting: &MethodSetting) -> anyhow::Result<Epsilon> {

@@ -4,21 +4,28 @@ use dp_train::{Engine, Evaluation, Execution, Records};
 use fair_metrics::{Groups, Labels, Predictions, accuracy_by_group, class_recall, mean_loss_by_group};
 use run_records::{ClassRecalls, GroupMetrics, MetricsRecord};
 
+use super::group_thresholds::decide;
+
 /// Why a run has no model: something that the method did, and will do again with the same numbers.
 /// A fault of the machine is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) String);
 
-/// Accuracy and loss by group, without regularisation.
+/// Accuracy and loss by group, without regularisation. Losses do not know of thresholds of groups;
+/// predictions follow them, where there are any.
 ///
 /// # Errors
 /// If the device fails. A loss that is not finite is no error but a [`Failure`].
 pub(crate) fn evaluate(
     engine: &mut Engine,
     records: &Records,
+    thresholds: Option<&[f64]>,
     execution: &Execution,
 ) -> anyhow::Result<Result<MetricsRecord, Failure>> {
-    let Evaluation { losses, predictions, .. } = engine.evaluate(records, execution.records_at_once())?;
+    let Evaluation { losses, mut predictions, logits, .. } = engine.evaluate(records, execution.records_at_once())?;
+    if let Some(thresholds) = thresholds {
+        predictions = decide(thresholds, &logits, records.groups());
+    }
     if let Some(loss) = losses.iter().find(|loss| !loss.is_finite()) {
         return Ok(Err(Failure(format!("the loss of a record is {loss} after the last step"))));
     }

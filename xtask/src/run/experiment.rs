@@ -7,6 +7,7 @@ use dp_train::{EarlyStopping, LearningRate, Loss, ModelConfig, OptimiserConfig};
 use run_records::Coordinate;
 
 use super::data_setting::DataSetting;
+use super::group_thresholds::GroupThresholds;
 use super::random_search::RandomSearch;
 
 /// The name of the reference every method is compared with.
@@ -123,6 +124,8 @@ pub(crate) struct MethodSetting {
     pub(crate) conditioned: Option<Goal>,
     /// A clipping method with releases beside it, which are paid for within the method's ε.
     pub(crate) adjusted: Option<Adjusted>,
+    /// Whether each group has a threshold of its own after either of these trainings.
+    pub(crate) has_thresholds: bool,
     /// Rate, bound and batch size are searched for, within the method's guarantee; those above are
     /// then unused.
     pub(crate) search: Option<RandomSearch>,
@@ -152,6 +155,7 @@ impl MethodSetting {
             group_rates: None,
             conditioned: None,
             adjusted: None,
+            has_thresholds: false,
             search: None,
         }
     }
@@ -167,6 +171,14 @@ impl MethodSetting {
         self.id = format!("{}{separator} {name}={value}", self.id);
         self.coordinates.push(Coordinate { name: name.to_owned(), value });
         self
+    }
+
+    /// What decides the thresholds of the groups, if they have any, within this ε.
+    ///
+    /// # Errors
+    /// For an infinite ε.
+    pub(crate) fn thresholds(&self, epsilon: Epsilon, delta: Delta) -> anyhow::Result<Option<GroupThresholds>> {
+        self.has_thresholds.then(|| GroupThresholds::within(epsilon, delta)).transpose()
     }
 
     /// The same method within this ε.

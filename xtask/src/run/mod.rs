@@ -9,6 +9,7 @@ pub(crate) mod evaluation;
 pub(crate) mod experiment;
 pub(crate) mod features;
 pub(crate) mod given;
+pub(crate) mod group_thresholds;
 pub(crate) mod images;
 pub(crate) mod kubernetes;
 pub(crate) mod options;

@@ -72,8 +72,8 @@ impl Run<'_> {
         let (plan, records) = (&prepared.plan, &prepared.records);
         match train(plan, records, streams, self.execution, None, checkpoint.as_deref(), self.bar)? {
             Ok(mut model) => {
-                conditioned.finish(&prepared, model.engine_mut(), self.execution, &mut rng)?;
-                model.into_run(self.key.index, || started.elapsed().as_secs_f64())
+                let thresholds = conditioned.finish(&prepared, model.engine_mut(), self.execution, &mut rng)?;
+                model.with_thresholds(thresholds).into_run(self.key.index, || started.elapsed().as_secs_f64())
             }
             Err(failure) => Ok(Err(failure)),
         }

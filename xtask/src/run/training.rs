@@ -47,6 +47,7 @@ pub(crate) struct TrainedModel<'a> {
     recorder: Recorder,
     analysis: Option<StepAnalysis<'a>>,
     counts: RunCounts,
+    thresholds: Option<Vec<f64>>,
 }
 
 /// Trains a model. With a place for a checkpoint it goes on from the one that is there, if that is
@@ -103,7 +104,7 @@ pub(crate) fn train<'a>(
         "the run's ledger differs from what its plan announced"
     );
     let (recorder, analysis) = observer;
-    Ok(Ok(TrainedModel { trainer, plan, records, execution, recorder, analysis, counts }))
+    Ok(Ok(TrainedModel { trainer, plan, records, execution, recorder, analysis, counts, thresholds: None }))
 }
 
 impl TrainedModel<'_> {
@@ -112,13 +113,18 @@ impl TrainedModel<'_> {
         self.trainer.engine_mut()
     }
 
+    /// The same with decisions by a threshold of each group, if there are any.
+    pub(crate) fn with_thresholds(self, thresholds: Option<Vec<f64>>) -> Self {
+        Self { thresholds, ..self }
+    }
+
     /// What the model says about the validation records; `None` without any.
     ///
     /// # Errors
     /// If the device fails. A loss that is not finite is no error but a [`Failure`].
     pub(crate) fn validation(&mut self) -> anyhow::Result<Result<Option<MetricsRecord>, Failure>> {
         let Some(validation) = &self.records.validation else { return Ok(Ok(None)) };
-        Ok(evaluate(self.trainer.engine_mut(), validation, self.execution)?.map(Some))
+        Ok(evaluate(self.trainer.engine_mut(), validation, self.thresholds.as_deref(), self.execution)?.map(Some))
     }
 
     /// Evaluates the model on all parts: the run of seed `index`, which took this many seconds so
@@ -136,7 +142,7 @@ impl TrainedModel<'_> {
             Err(failure) => return Ok(Err(failure)),
         };
         let [train, test] = [&self.records.train, &self.records.test]
-            .map(|records| evaluate(self.trainer.engine_mut(), records, self.execution));
+            .map(|records| evaluate(self.trainer.engine_mut(), records, self.thresholds.as_deref(), self.execution));
         let (train, test) = match (train?, test?) {
             (Ok(train), Ok(test)) => (train, test),
             (Err(failure), _) | (_, Err(failure)) => return Ok(Err(failure)),

@@ -38,11 +38,19 @@ const EIGHT_TWICE: [f64; 10] = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5
 fn searched(group_rates: Option<&[f64]>) -> &'static [&'static str] {
     if group_rates.is_some() { &SEARCHED } else { &SEARCHED[..SEARCHED.len() - 1] }
 }
+/// A threshold for each group after the training of DPSGD, with class priors in the loss or without, and
+/// after that of what is recommended.
+const DPSGD_THRESHOLDS: &str = "dpsgd-thresholds";
+const ADJUSTED_THRESHOLDS: &str = "adjusted-thresholds";
+const RECOMMENDED_THRESHOLDS: &str = "conditioned-adjusted-thresholds";
 /// What is recommended, and what stands in no paper.
-const OWN: [&str; 6] = [
+const OWN: [&str; 9] = [
     ADJUSTED,
     ADJUSTED_GROUP_DRO,
     ADJUSTED_ASC,
+    DPSGD_THRESHOLDS,
+    ADJUSTED_THRESHOLDS,
+    RECOMMENDED_THRESHOLDS,
     method_of(Goal::Accuracy),
     method_of(Goal::WorstClass),
     method_of(Goal::EqualRecall),
@@ -119,9 +127,11 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     }
     let searches = settings.iter().map(Setting::searched_for).collect();
     let follow_up: FollowUp = Box::new(move |results| {
-        let compared =
-            ("the worst group under clipping, weights, priors and conditioning", unsearched as fn(_, &_) -> _);
-        let best = settings.iter().map(|setting| setting.best(results, quick, compared, &DEPARTURES));
+        let title = "the worst group under clipping, weights, priors and conditioning";
+        let best = settings.iter().map(|setting| match setting.judged {
+            Judged::WorstGroup => setting.best(results, quick, (title, with_thresholds), &DEPARTURES),
+            _ => setting.best(results, quick, (title, unsearched), &DEPARTURES[..2]),
+        });
         Ok(best.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
     });
     let presentation = StudyPresentation {
@@ -135,9 +145,11 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study::new("groups", presentation, experiments).followed_by(follow_up))
 }
 
-const DEPARTURES: [&str; 2] = [
+const DEPARTURES: [&str; 3] = [
     NOTHING_TO_SELECT,
     "Class priors are tried at the point of the same method without them, and so with less search than the others.",
+    "Thresholds after training are those of fair_decisions::choose for the worst group, without a cap on the loss of accuracy. The counts \
+     that they follow from have a tenth of μ². Decisions then depend on the group.",
 ];
 
 /// Class priors at the best points of what they are added to, and conditioned training.
@@ -154,6 +166,21 @@ fn unsearched(epsilon: f64, best: &[BestPoint]) -> anyhow::Result<Vec<MethodSett
     for goal in OURS {
         methods.push(conditioned(goal, epsilon)?);
     }
+    Ok(methods)
+}
+
+/// The same, and thresholds of the groups: not where the groups are the classes, which are what is asked for.
+fn with_thresholds(epsilon: f64, best: &[BestPoint]) -> anyhow::Result<Vec<MethodSetting>> {
+    let mut methods = unsearched(epsilon, best)?;
+    if let Some(point) = best.iter().find(|point| point.name == "dpsgd") {
+        for (name, goal) in [(DPSGD_THRESHOLDS, Goal::Accuracy), (ADJUSTED_THRESHOLDS, Goal::WorstClass)] {
+            let adjusted = Some(Adjusted { clipping: "dpsgd", goal });
+            let trained = method(name, point.rate, point.bound);
+            methods.push(MethodSetting { adjusted, has_thresholds: true, ..trained }.within_by_pld(epsilon)?);
+        }
+    }
+    let recommended = conditioned(Goal::WorstClass, epsilon)?.named(RECOMMENDED_THRESHOLDS);
+    methods.push(MethodSetting { has_thresholds: true, ..recommended });
     Ok(methods)
 }
 
@@ -183,5 +210,45 @@ fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
         claim(&format!("{RECOMMENDED} has a higher {words} than every clipping method"), RECOMMENDED, &clipping)?,
     ];
     claims.extend(by_rate.transpose()?);
+    if judged == Judged::WorstGroup {
+        let pairs =
+            [(DPSGD_THRESHOLDS, "dpsgd"), (ADJUSTED_THRESHOLDS, ADJUSTED), (RECOMMENDED_THRESHOLDS, RECOMMENDED)];
+        for (name, without) in pairs {
+            claims.push(claim(&format!("{name} has a higher {words} than {without}"), name, &[at(without)])?);
+        }
+    }
     Ok(claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use dp_accounting::{Accountant, Delta, PldAccountant};
+    use dp_train::{Plan, PublicFacts};
+
+    use super::*;
+    use crate::run::data_setting::EvaluationPart;
+    use crate::run::plans::procedures;
+
+    /// With counts of scores beside them trainings have less of the budget, and together they spend it.
+    #[test]
+    fn thresholds_are_paid_for() {
+        let facts = PublicFacts { n_records: 36_178, n_inputs: 120, n_classes: 2, n_groups: 4 };
+        let point = BestPoint { name: "dpsgd", rate: 8.0, bound: 0.5, group_rates: None };
+        let [adult, ..] = &settings(false)[..] else { panic!("no settings") };
+        let of = |methods| {
+            let part = EvaluationPart::Test;
+            let experiment = adult.experiment("a".to_owned(), "b".to_owned(), part, 1, methods, Vec::new()).unwrap();
+            procedures(&experiment, facts, &[]).unwrap()
+        };
+        let (without, with) = (unsearched(1.0, &[point]).unwrap(), with_thresholds(1.0, &[point]).unwrap());
+        assert_eq!(with.len() - without.len(), 3);
+        for procedure in of(with[without.len()..].to_vec()) {
+            let plan = procedure.plan();
+            let mut accountant = PldAccountant::new(Plan::RELATION);
+            plan.ledger(plan.config().batches.steps).unwrap().compose_into(&mut accountant).unwrap();
+            let epsilon = accountant.epsilon(Delta::new(adult.delta).unwrap()).unwrap().epsilon.get();
+            assert!(epsilon <= 1.0 + 1e-9 && epsilon > 1.0 - 1e-3, "{epsilon}");
+            assert!(procedure.config().unwrap()["group_thresholds"]["noise_multiplier"].as_f64().unwrap() > 10.0);
+        }
+    }
 }
