@@ -184,10 +184,11 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
         .to_vec();
     let inputs = "The paper does not list its 35 inputs; ours are one reading. Its numbers of men and women are exchanged against the \
                   published file's codes. `--protocol code` has another reading.";
-    let open = "Inputs and sexes are those that fit the paper's reference. DPSGD loses more accuracy than the paper's, most of it with \
-                10,000 women. A bound of 0.72 in place of 0.5 would give the paper's rows there, but not those of all records (a guess). \
-                Excluded: other codings with 35 inputs; the L2 term inside clipping, which changes nothing there; weights and bias \
-                clipped apart, which Adult's training losses rule out; two outputs, with which DPSGD loses still more.";
+    let open = "Inputs and sexes are those that fit the paper's reference. DPSGD loses more accuracy than the paper's, \
+                most of it with 10,000 women. Suspected, by programs that are not committed: a bound of 0.72 in place \
+                of 0.5 would give the paper's rows there, but not those of all records. Suspected not to be it: the \
+                other codings that were tried; the L2 term inside clipping, which changes nothing there; weights and \
+                bias clipped apart, by Adult's training losses; two outputs, with which DPSGD loses still more.";
     let cause = if protocol == Protocol::Text { inputs } else { open };
     let table = |id, experiment, text| {
         let causes = ["non-private", "dpsgd", "naive", "dpsgd-f"].map(|method| Cause::new(method, cause)).to_vec();

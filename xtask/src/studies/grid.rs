@@ -13,9 +13,10 @@ const STATUSES: [(&str, &str); 2] = [("female", "status 1 to 3"), ("male", "stat
 
 /// Why rows differ.
 fn causes(protocol: Protocol, search: &Search) -> Vec<Cause> {
-    let adult = "All seeds share one partition, and the published trainer's is another than ours (`--protocol code` has it). Its test part has \
-                 2,192 women: their accuracy moves by 0.6 points (one standard deviation) from partition to partition, men's by 0.3. The \
-                 printed errors are over seeds alone.";
+    let adult = "All seeds share one partition, and the published trainer's is another than ours (`--protocol code` \
+                 has it). Its test part has 2,192 women: their accuracy is suspected to move by 0.6 points (one \
+                 standard deviation) from partition to partition, men's by 0.3. The printed errors are over seeds \
+                 alone.";
     let adult_unbounded = "On women the partition (see the other strategies). On men ours is better by a point: the trainer's partition, its 70 % \
                            of records and its noise of counts were tried (`--protocol code`) and do not explain it.";
     let adult_unbounded_in_code = "On men ours is better by a point. Excluded: the trainer's partition, its 70 % of records and its noise of \
