@@ -5,16 +5,22 @@ use std::num::NonZeroUsize;
 
 use anyhow::{Context, bail};
 use dp_accounting::{DpEvent, Epsilon, Ledger};
+use dp_clipping::{PresetParams, registry};
 use dp_data::Dataset;
 use dp_linear::conditioning::Conditioning;
 use dp_linear::{ClassCounts, Goal, Recipe, Releases};
-use dp_train::{Device, Engine, Execution, Loss, Plan, PublicFacts, RandomStream, TrainConfig};
+use dp_train::{
+    BatchPlan, Device, Engine, Execution, LearningRate, Loss, Plan, PrivacyConfig, PublicFacts, RandomStream,
+    TrainConfig,
+};
 use ndarray::Array2;
 
 use super::experiment::{Adjusted, Experiment, MethodSetting, Noise};
 use super::group_thresholds::GroupThresholds;
+use super::least_squares::{self, SecondMoments};
 use super::plans::plan_of;
 use super::records::{SeedRecords, to_records};
+use super::training::Stretch;
 
 /// Name of the method that trains for a goal.
 pub(crate) const fn method_of(goal: Goal) -> &'static str {
@@ -38,6 +44,7 @@ const SHARE: f64 = 1.0;
 /// What is released before a training, and how it trains then.
 pub(crate) struct ConditionedPlan {
     releases: Releases,
+    moments: Option<SecondMoments>,
     thresholds: Option<GroupThresholds>,
     plan: Plan,
 }
@@ -49,6 +56,8 @@ pub(crate) struct Prepared {
     /// Records with conditioned inputs.
     pub(crate) records: SeedRecords,
     class_counts: Option<ClassCounts>,
+    /// A factor of the second moments, where they are released.
+    moments: Option<Vec<f64>>,
 }
 
 impl ConditionedPlan {
@@ -71,7 +80,7 @@ impl ConditionedPlan {
         let Recipe { releases, train } = Recipe::new(goal, experiment.model.clone(), epsilon, delta, facts)?;
         let paid = all(&releases, thresholds);
         let plan = Plan::new(train, facts)?.with_conditions(given).with_prior_releases(paid);
-        Ok(Self { releases, thresholds, plan })
+        Ok(Self { releases, moments: None, thresholds, plan })
     }
 
     /// A clipping method as the setting has it, on inputs as they are, with what the goal releases:
@@ -94,7 +103,38 @@ impl ConditionedPlan {
         let thresholds = setting.thresholds(epsilon, experiment.delta)?;
         let clipping = MethodSetting { name: clipping, ..setting.clone() };
         let plan = plan_of(experiment, &clipping, facts, given, &all(&releases, thresholds))?;
-        Ok(Self { releases, thresholds, plan })
+        Ok(Self { releases, moments: None, thresholds, plan })
+    }
+
+    /// Least squares on inputs as they are: one gradient at 0, and second moments beside it.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub(crate) fn least_squares(
+        experiment: &Experiment,
+        setting: &MethodSetting,
+        facts: PublicFacts,
+        given: &[String],
+    ) -> anyhow::Result<Self> {
+        let (moments, products) = SecondMoments::within(epsilon_of(experiment, setting)?, experiment.delta)?;
+        let params = PresetParams { clip_norm: least_squares::BOUND, ..PresetParams::default() };
+        let clipping = registry::find("dpsgd")?.config(&params)?;
+        let train = TrainConfig {
+            privacy: Some(PrivacyConfig::new(clipping, products, experiment.delta)),
+            ..TrainConfig::new(
+                experiment.model.clone(),
+                experiment.loss.clone(),
+                BatchPlan::exact(facts, facts.n_records, 1)?,
+                LearningRate::Constant(1.0),
+            )
+        };
+        let plan = Plan::new(train, facts)?.with_conditions(given).with_prior_releases(moments.events());
+        Ok(Self { releases: Releases::default(), moments: Some(moments), thresholds: None, plan })
+    }
+
+    /// The training on what was prepared. Least squares begins at 0.
+    pub(crate) fn stretch<'a>(&self, prepared: &'a Prepared) -> Stretch<'a> {
+        Stretch { at_zero: self.moments.is_some(), ..Stretch::from(&prepared.plan) }
     }
 
     /// The plan of the training, with what is paid beside it. The priors, which are not known yet,
@@ -116,6 +156,9 @@ impl ConditionedPlan {
         config["class_counts"] = serde_json::to_value(class_counts).context("serialising a noise multiplier")?;
         if let Some(recall) = recall {
             config["recall_biases"] = serde_json::to_value(recall).context("serialising rounds of counts")?;
+        }
+        if let Some(moments) = self.moments {
+            config["second_moments"] = serde_json::to_value(moments.config()).context("serialising moments")?;
         }
         if let Some(thresholds) = self.thresholds {
             config["group_thresholds"] = serde_json::to_value(thresholds).context("serialising counts of scores")?;
@@ -174,10 +217,14 @@ impl ConditionedPlan {
             }
         };
         self.releases.check_before(&ledger)?;
-        Ok(Prepared { plan, records: conditioned, class_counts })
+        let moments = self.moments.map(|moments| {
+            let split = records.split.as_ref().context("second moments need the rows of the records")?;
+            moments.fit(&split.train, rng)
+        });
+        Ok(Prepared { plan, records: conditioned, class_counts, moments: moments.transpose()? })
     }
 
-    /// Makes the releases after the training. Biases towards equal recall, where they are wanted,
+    /// Makes the releases after the training, and weights of second moments. Biases towards equal recall, where they are wanted,
     /// become part of the model; thresholds of the groups are returned.
     ///
     /// # Errors
@@ -190,6 +237,9 @@ impl ConditionedPlan {
         rng: &mut RandomStream,
     ) -> anyhow::Result<Option<Vec<f64>>> {
         let (train, counts) = (&prepared.records.train, prepared.class_counts.as_ref());
+        if let Some(factor) = &prepared.moments {
+            least_squares::solve(factor, engine)?;
+        }
         self.releases.equalise(engine, train, execution.records_at_once(), counts, rng)?;
         self.thresholds.map(|thresholds| thresholds.fit(engine, train, execution, rng)).transpose()
     }

@@ -124,7 +124,9 @@ pub(crate) struct MethodSetting {
     pub(crate) conditioned: Option<Goal>,
     /// A clipping method with releases beside it, which are paid for within the method's ε.
     pub(crate) adjusted: Option<Adjusted>,
-    /// Whether each group has a threshold of its own after either of these trainings.
+    /// Least squares on inputs as they are; everything above but the noise is then unused.
+    pub(crate) least_squares: bool,
+    /// Whether each group has a threshold of its own after a conditioned or adjusted training.
     pub(crate) has_thresholds: bool,
     /// Rate, bound and batch size are searched for, within the method's guarantee; those above are
     /// then unused.
@@ -155,6 +157,7 @@ impl MethodSetting {
             group_rates: None,
             conditioned: None,
             adjusted: None,
+            least_squares: false,
             has_thresholds: false,
             search: None,
         }

@@ -12,6 +12,7 @@ pub(crate) mod given;
 pub(crate) mod group_thresholds;
 pub(crate) mod images;
 pub(crate) mod kubernetes;
+pub(crate) mod least_squares;
 pub(crate) mod options;
 pub(crate) mod own_data;
 pub(crate) mod parts;

@@ -117,6 +117,10 @@ pub(crate) fn procedures(
             let plan = ConditionedPlan::new(experiment, setting, goal, facts, given)?;
             Ok(Procedure::Conditioned(Box::new(plan)))
         }
+        (None, None) if setting.least_squares => {
+            let plan = ConditionedPlan::least_squares(experiment, setting, facts, given)?;
+            Ok(Procedure::Conditioned(Box::new(plan)))
+        }
         (None, None) => {
             if let Some(adjusted) = setting.adjusted {
                 let plan = ConditionedPlan::adjusted(experiment, setting, adjusted, facts, given)?;

@@ -69,8 +69,8 @@ impl Run<'_> {
         let prepared = conditioned.prepare(self.records, &self.execution.device, &mut rng)?;
         let streams = self.session.streams(self.key, 0)?;
         let checkpoint = self.session.checkpoint(self.key, 0);
-        let (plan, records) = (&prepared.plan, &prepared.records);
-        match train(plan, records, streams, self.execution, None, checkpoint.as_deref(), self.bar)? {
+        let (stretch, records) = (conditioned.stretch(&prepared), &prepared.records);
+        match train(stretch, records, streams, self.execution, None, checkpoint.as_deref(), self.bar)? {
             Ok(mut model) => {
                 let thresholds = conditioned.finish(&prepared, model.engine_mut(), self.execution, &mut rng)?;
                 model.with_thresholds(thresholds).into_run(self.key.index, || started.elapsed().as_secs_f64())

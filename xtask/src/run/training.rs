@@ -24,17 +24,19 @@ pub(crate) struct Stretch<'a> {
     pub(crate) plan: &'a Plan,
     /// What is trained.
     pub(crate) of: &'a Plan,
+    /// Whether all parameters begin at 0.
+    pub(crate) at_zero: bool,
 }
 
 impl<'a> From<&'a Plan> for Stretch<'a> {
     fn from(plan: &'a Plan) -> Self {
-        Self { plan, of: plan }
+        Self { plan, of: plan, at_zero: false }
     }
 }
 
 impl<'a> From<&'a Beginning> for Stretch<'a> {
     fn from(beginning: &'a Beginning) -> Self {
-        Self { plan: &beginning.plan, of: &beginning.whole }
+        Self { plan: &beginning.plan, of: &beginning.whole, at_zero: false }
     }
 }
 
@@ -66,8 +68,12 @@ pub(crate) fn train<'a>(
     checkpoint: Option<&Path>,
     bar: &ProgressBar,
 ) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
-    let Stretch { plan, of } = stretch.into();
+    let Stretch { plan, of, at_zero } = stretch.into();
     let mut trainer = Trainer::new(of, &records.train, streams, execution.clone())?;
+    if at_zero {
+        let parameters = trainer.engine_mut().model().parameters();
+        parameters.set(&vec![0.0; parameters.len()])?;
+    }
     if of.config().early_stopping.is_some() {
         let validation = records.validation.as_ref().context("early stopping needs validation records")?;
         trainer = trainer.with_validation(validation)?;
