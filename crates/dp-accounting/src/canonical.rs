@@ -137,6 +137,11 @@ fn push_later_kind(event: &DpEvent, out: &mut Vec<u8>) {
             count(*steps, out);
             count(*participations, out);
         }
+        DpEvent::RenyiAtOrder { order, divergence } => {
+            out.push(21);
+            float(order.get(), out);
+            float(divergence.get(), out);
+        }
         // All others are above.
         _ => out.push(u8::MAX),
     }
@@ -154,8 +159,8 @@ fn count(value: u64, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::{
-        BandedMatrixFactorisation, Delta, Epsilon, MixtureOfGaussians, NoiseMultiplier, OutcomeCount, PositiveEpsilon,
-        Rho, SamplingRate, TreeAggregation, TrialCount,
+        BandedMatrixFactorisation, Delta, Divergence, Epsilon, MixtureOfGaussians, NoiseMultiplier, OutcomeCount,
+        PositiveEpsilon, RenyiOrder, Rho, SamplingRate, TreeAggregation, TrialCount,
     };
 
     fn hex_of(bytes: &[u8]) -> String {
@@ -193,6 +198,13 @@ mod tests {
                 format!("04{one}{}", number(3)),
             ),
             (DpEvent::ZeroConcentrated { rho: Rho::new(0.5).unwrap() }, format!("05{half}")),
+            (
+                DpEvent::RenyiAtOrder {
+                    order: RenyiOrder::new(2.0).unwrap(),
+                    divergence: Divergence::new(0.5).unwrap(),
+                },
+                format!("15{two}{half}"),
+            ),
             (sampled.clone(), format!("06{half}01{one}")),
             (gaussian.clone().fixed_size_sampled(100, 7).unwrap(), format!("07{}{}01{one}", number(100), number(7))),
             (DpEvent::Composed(vec![DpEvent::NonPrivate, gaussian.clone()]), format!("08{}0001{one}", number(2))),

@@ -46,6 +46,11 @@ pub(crate) enum Mechanism {
     ZeroConcentrated {
         rho: f64,
     },
+    /// A divergence at one order is all that is known.
+    RenyiAtOrder {
+        order: f64,
+        divergence: f64,
+    },
     /// Everything is revealed with probability `delta`, else nothing.
     Failing {
         delta: f64,
@@ -93,8 +98,8 @@ impl Mechanism {
                 scale.recip() + libm::log(q)
             }),
             Self::RandomisedResponse { epsilon, .. } => Interval::exactly(epsilon),
-            Self::ZeroConcentrated { rho } => {
-                Interval { lower: 0.0, upper: if rho > 0.0 { f64::INFINITY } else { 0.0 } }
+            Self::ZeroConcentrated { rho: known } | Self::RenyiAtOrder { divergence: known, .. } => {
+                Interval { lower: 0.0, upper: if known > 0.0 { f64::INFINITY } else { 0.0 } }
             }
             Self::Pair(ref pair) => around(pair.pure_epsilon()),
             Self::OneOf { ref alternatives } => {
@@ -309,6 +314,16 @@ impl Composition {
         }
     }
 
+    /// Orders at which alone something is known of a mechanism: where a search over orders must look.
+    pub(crate) fn known_orders(&self) -> Vec<f64> {
+        let of_part = |(mechanism, _): &(Mechanism, u64)| match mechanism {
+            Mechanism::RenyiAtOrder { order, .. } => vec![*order],
+            Mechanism::OneOf { alternatives } => alternatives.iter().flat_map(Self::known_orders).collect(),
+            _ => Vec::new(),
+        };
+        self.parts.iter().flat_map(of_part).collect()
+    }
+
     /// One composition for each of the alternatives that a record may meet, with everything else, where
     /// alternatives are met once. `None` without alternatives, and where a record meets some several
     /// times, each time perhaps another one.
@@ -408,6 +423,9 @@ impl Composition {
                 Mechanism::RandomisedResponse { epsilon: epsilon.get(), n_outcomes: n_outcomes.get() }
             }
             DpEvent::ZeroConcentrated { rho } => Mechanism::ZeroConcentrated { rho: rho.get() },
+            DpEvent::RenyiAtOrder { order, divergence } => {
+                Mechanism::RenyiAtOrder { order: order.get(), divergence: divergence.get() }
+            }
             DpEvent::MixtureOfGaussians(_)
             | DpEvent::DiscreteLaplace { .. }
             | DpEvent::DiscreteGaussian { .. }
@@ -562,6 +580,7 @@ fn digest(mechanism: &Mechanism) -> u64 {
         | Mechanism::Failing { delta: a } => [a, 0.0],
         Mechanism::SampledGaussian { q, sigma: a } | Mechanism::FixedSizeGaussian { q, sigma: a } => [q, a],
         Mechanism::SampledLaplace { q, scale } => [q, scale],
+        Mechanism::RenyiAtOrder { order, divergence } => [order, divergence],
         Mechanism::RandomisedResponse { epsilon, n_outcomes } => [epsilon, f64::from(n_outcomes)],
         Mechanism::RandomAllocation { sigma, steps } => [sigma, steps as f64],
         Mechanism::Pair(ref pair) => pair.numbers(),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AccountingError, BandedMatrixFactorisation, Delta, Epsilon, MixtureOfGaussians, NoiseMultiplier, OutcomeCount,
-    PositiveEpsilon, Rho, SamplingRate, TreeAggregation, TrialCount, nesting,
+    AccountingError, BandedMatrixFactorisation, Delta, Divergence, Epsilon, MixtureOfGaussians, NoiseMultiplier,
+    OutcomeCount, PositiveEpsilon, RenyiOrder, Rho, SamplingRate, TreeAggregation, TrialCount, nesting,
 };
 
 /// One privacy-relevant thing that a program did, or a composition of such things.
@@ -59,6 +59,18 @@ pub enum DpEvent {
     ZeroConcentrated {
         /// ρ ≥ 0: the Rényi divergence of order α is at most `ρ·α`.
         rho: Rho,
+    },
+    /// Anything for which only a bound on the Rényi divergence of one order is known, in both directions
+    /// of the accountant's relation and whatever was released before.
+    ///
+    /// It is the event of a step whose parameters follow from earlier releases: bounds at one order, fixed
+    /// beforehand, add up although each mechanism is chosen after the earlier answers (Mironov 2017,
+    /// Proposition 1).
+    RenyiAtOrder {
+        /// α > 1.
+        order: RenyiOrder,
+        /// The divergence of order α, and so of every smaller order, is at most this.
+        divergence: Divergence,
     },
     /// Anything for which only (ε, δ)-differential privacy is known.
     ///
@@ -273,6 +285,9 @@ impl std::fmt::Display for DpEvent {
                 write!(f, "randomised response (epsilon {epsilon}, {n_outcomes} outcomes)")
             }
             Self::ZeroConcentrated { rho } => write!(f, "zero-concentrated mechanism (rho {rho})"),
+            Self::RenyiAtOrder { order, divergence } => {
+                write!(f, "mechanism of Rényi divergence {divergence} at order {order}")
+            }
             Self::EpsilonDelta { epsilon, delta } => {
                 write!(f, "(epsilon {}, delta {delta}) mechanism", epsilon.get())
             }

@@ -52,7 +52,9 @@ pub use mark::{Mark, MarkedEpsilon};
 pub use matrix_mechanisms::{BandedMatrixFactorisation, TreeAggregation};
 pub use mixture_of_gaussians::MixtureOfGaussians;
 pub use normal::normal_quantile;
-pub use parameters::{Delta, Epsilon, NoiseMultiplier, OutcomeCount, PositiveEpsilon, Rho, SamplingRate};
+pub use parameters::{
+    Delta, Divergence, Epsilon, NoiseMultiplier, OutcomeCount, PositiveEpsilon, RenyiOrder, Rho, SamplingRate,
+};
 pub use pld::PldAccountant;
 pub use rdp::{Conversion, Orders, RdpAccountant};
 pub use relation::NeighbouringRelation;

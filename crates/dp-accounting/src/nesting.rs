@@ -72,6 +72,7 @@ impl DpEvent {
                 Self::RandomisedResponse { epsilon: *epsilon, n_outcomes: *n_outcomes }
             }
             Self::ZeroConcentrated { rho } => Self::ZeroConcentrated { rho: *rho },
+            &Self::RenyiAtOrder { order, divergence } => Self::RenyiAtOrder { order, divergence },
             Self::EpsilonDelta { epsilon, delta } => Self::EpsilonDelta { epsilon: *epsilon, delta: *delta },
             Self::BandedMatrixFactorisation(banded) => Self::BandedMatrixFactorisation(*banded),
             Self::TreeAggregation(tree) => Self::TreeAggregation(*tree),

@@ -76,6 +76,15 @@ validated!(
     Rho, "rho", "a finite number of at least 0", |x| x >= 0.0 && x.is_finite()
 );
 
+validated!(
+    /// Order α of a Rényi divergence: above 1 and finite.
+    RenyiOrder, "order", "a finite number above 1", |x| x > 1.0 && x.is_finite()
+);
+validated!(
+    /// A Rényi divergence, in nats: at least 0 and finite.
+    Divergence, "divergence", "a finite number of at least 0", |x| x >= 0.0 && x.is_finite()
+);
+
 /// Number of values that a randomised response can take: at least 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]

@@ -165,6 +165,7 @@ EVENTS = [
     DpEvent.gaussian(2.0).fixed_size_sampled(1000, 10),
     DpEvent.randomised_response(1.0, 4),
     DpEvent.zero_concentrated(0.1),
+    DpEvent.renyi_at_order(8.0, 0.1),
     DpEvent.epsilon_delta(0.5, 1e-7),
     DpEvent.banded_matrix_factorisation(2.0, 0.1, 8, 1001),
     DpEvent.tree_aggregation(3.0, 8, participations=2, separation=4),

@@ -76,6 +76,7 @@ impl PldMechanism {
                     continue;
                 }
                 Mechanism::ZeroConcentrated { .. } => return Err("a zero-concentrated mechanism".to_owned()),
+                Mechanism::RenyiAtOrder { .. } => return Err("a divergence of one order".to_owned()),
                 Mechanism::OneOf { .. } => return Err("alternatives of which each record meets one".to_owned()),
                 Mechanism::RepeatAndSelect { .. } => return Err("a repeat-and-select search".to_owned()),
                 Mechanism::Failing { .. } => return Err("a failure inside a search or an alternative".to_owned()),

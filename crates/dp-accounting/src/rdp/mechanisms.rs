@@ -58,6 +58,10 @@ enum Term {
         epsilon: f64,
         n_outcomes: u32,
     },
+    AtOrder {
+        order: f64,
+        divergence: f64,
+    },
     Pair(Pair),
     Allocation(Allocation),
     OneOf(Vec<RdpCurve>),
@@ -93,6 +97,7 @@ impl RdpCurve {
                 Mechanism::RandomisedResponse { epsilon, n_outcomes } => {
                     Term::RandomisedResponse { epsilon, n_outcomes }
                 }
+                Mechanism::RenyiAtOrder { order, divergence } => Term::AtOrder { order, divergence },
                 Mechanism::RandomAllocation { sigma, steps } => Term::Allocation(Allocation::new(sigma, steps as f64)),
                 Mechanism::Pair(ref pair) => Term::Pair(pair.clone()),
                 Mechanism::OneOf { ref alternatives } => {
@@ -136,6 +141,14 @@ impl Term {
             Self::SampledLaplace { q, scale } => sampled_laplace_rdp(q, scale, order),
             Self::MixedLaplace { q, scale } => super::laplace::mixed_laplace_rdp(q, scale, order),
             Self::RandomisedResponse { epsilon, n_outcomes } => randomised_response_rdp(epsilon, n_outcomes, order),
+            // A divergence grows with the order.
+            Self::AtOrder { order: known, divergence } => {
+                if order <= known {
+                    divergence
+                } else {
+                    f64::INFINITY
+                }
+            }
             Self::Allocation(ref allocation) => allocation.at(order),
             Self::Pair(ref pair) => super::pair::pair_rdp(pair, order),
             // The divergence of outputs that say which alternative it was is at most the largest of

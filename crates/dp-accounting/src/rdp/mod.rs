@@ -90,6 +90,16 @@ impl RdpAccountant {
         RdpCurve::new(&self.composition, self.divergences)
     }
 
+    /// Minimises over the orders, and looks at those at which alone something is known, where a bound
+    /// jumps.
+    fn search(&self, objective: impl Fn(f64) -> (f64, f64)) -> orders::Best {
+        let mut best = self.orders.minimise(&objective, orders::PLAUSIBLE_RANGE);
+        if self.orders == Orders::Adaptive {
+            self.composition.known_orders().into_iter().for_each(|order| best.improve(order, objective(order).0));
+        }
+        best
+    }
+
     /// Rényi divergence of everything composed, at one order.
     ///
     /// # Errors
@@ -144,13 +154,10 @@ impl Accountant for RdpAccountant {
             Orders::Fixed(list) => {
                 orders::least_of(list, |order| curve.at(order), |order, rdp| self.conversion.epsilon(order, rdp, delta))
             }
-            Orders::Adaptive => self.orders.minimise(
-                |order| {
-                    let rdp = curve.at(order);
-                    (self.conversion.epsilon(order, rdp, delta), self.conversion.least_epsilon(order, rdp))
-                },
-                orders::PLAUSIBLE_RANGE,
-            ),
+            Orders::Adaptive => self.search(|order| {
+                let rdp = curve.at(order);
+                (self.conversion.epsilon(order, rdp, delta), self.conversion.least_epsilon(order, rdp))
+            }),
         };
         let (order, epsilon) = (best.is_finite().then_some(best.order), best.value.max(0.0));
         let (epsilon, certainty) = (Epsilon::new(epsilon)?, certainty(&curve));
@@ -162,16 +169,13 @@ impl Accountant for RdpAccountant {
             return Ok(bound);
         }
         let curve = self.curve();
-        let best = self.orders.minimise(
-            |order| {
-                let rdp = curve.at(order);
-                // Once the least ε of an order is above this one, no higher order brings δ below 1.
-                let is_hopeless = self.conversion.least_epsilon(order, rdp) >= epsilon.get();
-                let rest = if is_hopeless { 0.0 } else { f64::NEG_INFINITY };
-                (self.conversion.log_delta(order, rdp, epsilon), rest)
-            },
-            orders::PLAUSIBLE_RANGE,
-        );
+        let best = self.search(|order| {
+            let rdp = curve.at(order);
+            // Once the least ε of an order is above this one, no higher order brings δ below 1.
+            let is_hopeless = self.conversion.least_epsilon(order, rdp) >= epsilon.get();
+            let rest = if is_hopeless { 0.0 } else { f64::NEG_INFINITY };
+            (self.conversion.log_delta(order, rdp, epsilon), rest)
+        });
         let (order, delta) = (best.is_finite().then_some(best.order), libm::exp(best.value.min(0.0)));
         Ok(DeltaBound { delta, lower: None, certainty: certainty(&curve), order, method: None })
     }

@@ -36,7 +36,7 @@ impl Best {
         self.value.is_finite()
     }
 
-    fn improve(&mut self, order: f64, value: f64) {
+    pub(super) fn improve(&mut self, order: f64, value: f64) {
         // A NaN is not smaller: it is never the best.
         if value < self.value {
             *self = Self { order, value };

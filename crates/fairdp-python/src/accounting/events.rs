@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use dp_accounting::{
-    AccountingError, BandedMatrixFactorisation, Delta, DpEvent as Event, Epsilon, MixtureOfGaussians, NoiseMultiplier,
-    OutcomeCount, PositiveEpsilon, Rho, SamplingRate, TreeAggregation,
+    AccountingError, BandedMatrixFactorisation, Delta, Divergence, DpEvent as Event, Epsilon, MixtureOfGaussians,
+    NoiseMultiplier, OutcomeCount, PositiveEpsilon, RenyiOrder, Rho, SamplingRate, TreeAggregation,
 };
 use pyo3::prelude::*;
 
@@ -99,6 +99,15 @@ impl DpEvent {
     #[staticmethod]
     fn zero_concentrated(rho: f64) -> PyResult<Self> {
         event(Rho::new(rho).map(|rho| Event::ZeroConcentrated { rho }))
+    }
+
+    /// Anything for which only the Rényi divergence of one order is known.
+    #[staticmethod]
+    fn renyi_at_order(order: f64, divergence: f64) -> PyResult<Self> {
+        event(
+            RenyiOrder::new(order)
+                .and_then(|order| Ok(Event::RenyiAtOrder { order, divergence: Divergence::new(divergence)? })),
+        )
     }
 
     /// Anything for which only (epsilon, delta)-differential privacy is known.
