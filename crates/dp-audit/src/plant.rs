@@ -199,7 +199,7 @@ impl ByExactLosses {
     /// The bound of the losses, of a method that has one.
     fn loss_bound(&self) -> Option<f64> {
         match MethodState::from_value(&self.own.state()).ok()?.config.weights {
-            Weights::Multiplicative { loss_bound, .. } => Some(loss_bound),
+            Weights::Multiplicative { loss_bound, .. } | Weights::RatesByLoss { loss_bound, .. } => Some(loss_bound),
             _ => None,
         }
     }

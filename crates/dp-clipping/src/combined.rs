@@ -140,8 +140,13 @@ impl ClipMethod for CombinedMethod {
 
     fn scale_in_advance(&self, _group: usize) -> Option<AdvanceScale> {
         let threshold = match (self.config.controller, self.config.weights) {
-            (Controller::Constant { threshold } | Controller::ByRate { threshold }, Weights::Uniform) => threshold,
-            (Controller::Geometric { .. } | Controller::Own { .. }, Weights::Uniform) => self.memory.threshold?,
+            (
+                Controller::Constant { threshold } | Controller::ByRate { threshold },
+                Weights::Uniform | Weights::RatesByLoss { .. },
+            ) => threshold,
+            (Controller::Geometric { .. } | Controller::Own { .. }, Weights::Uniform | Weights::RatesByLoss { .. }) => {
+                self.memory.threshold?
+            }
             (Controller::PerGroup { .. }, _)
             | (_, Weights::Naive { .. } | Weights::Multiplicative { .. } | Weights::Own { .. }) => {
                 return None;

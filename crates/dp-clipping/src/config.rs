@@ -79,6 +79,7 @@ impl ClipConfig {
         }
         if let Weights::Naive { count_noise }
         | Weights::Multiplicative { count_noise, .. }
+        | Weights::RatesByLoss { count_noise, .. }
         | Weights::Own { count_noise, .. } = &mut self.weights
         {
             *count_noise = noise;
@@ -200,7 +201,7 @@ impl ClipConfig {
     pub fn needs_losses(&self) -> bool {
         match &self.weights {
             Weights::Uniform | Weights::Naive { .. } => false,
-            Weights::Multiplicative { .. } => true,
+            Weights::Multiplicative { .. } | Weights::RatesByLoss { .. } => true,
             Weights::Own { weights, .. } => weights.part().needs_losses(),
         }
     }

@@ -83,6 +83,7 @@ pub fn methods() -> &'static [MethodEntry] {
         methods::soft_dpsgd_f::ENTRY,
         methods::group_dro::ENTRY,
         methods::asc::ENTRY,
+        methods::asc_by_loss::ENTRY,
         methods::fairlens::ENTRY,
         methods::magnitude_only::ENTRY,
         methods::direction_only::ENTRY,

@@ -12,6 +12,7 @@ use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
 use crate::group_sampling::GroupSampling;
 use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
+use crate::rates_by_loss::RatesByLoss;
 use crate::schedule::LearningRate;
 
 /// The document, before what depends on the data is worked out.
@@ -62,6 +63,17 @@ enum Sampler {
 #[serde(tag = "by", rename_all = "kebab-case", deny_unknown_fields)]
 enum Sampling {
     Group { rates: Vec<SamplingRate> },
+    Loss { least: SamplingRate, largest: SamplingRate },
+}
+
+impl Sampling {
+    /// Candidates are drawn at the largest rate.
+    fn largest_rate(&self) -> f64 {
+        match self {
+            Self::Group { rates } => rates.iter().map(|rate| rate.get()).fold(0.0, f64::max),
+            Self::Loss { largest, .. } => largest.get(),
+        }
+    }
 }
 
 /// A method by name or by cell of the grid; noise by multiplier or by the ε it must meet.
@@ -85,9 +97,9 @@ impl TrainConfig {
     /// Reads a configuration from TOML, for data with these public facts: sizes become rates,
     /// epochs steps, and a target ε the smallest noise multiplier that meets it.
     ///
-    /// Batches take one of `sampling_rate`, `expected_size` and `sampling = { by = "group", rates = […] }`
-    /// ([`GroupSampling`]), and `epochs`, `steps` or both
-    /// (`epochs` is then how steps are reported). Privacy takes one of `method` (a registered name,
+    /// Batches take one of `sampling_rate`, `expected_size`, `sampling = { by = "group", rates = […] }`
+    /// ([`GroupSampling`]) and `sampling = { by = "loss", least = …, largest = … }` ([`RatesByLoss`]), and
+    /// `epochs`, `steps` or both (`epochs` is then how steps are reported). Privacy takes one of `method` (a registered name,
     /// with `settings`) and `clipping` (any cell of the grid), and one of `noise_multiplier` and
     /// `target_epsilon`; without a `[privacy]` table the run is not private. Everything is checked
     /// as [`Plan::new`] does.
@@ -173,9 +185,13 @@ fn resolve(document: Document, facts: PublicFacts) -> Result<TrainConfig> {
         l2: document.l2,
         early_stopping: document.early_stopping,
         block_records: document.batches.block_records,
-        group_sampling: document.batches.sampling.map(|Sampling::Group { rates }| GroupSampling::new(rates)),
         ..TrainConfig::new(document.model, document.loss, batches, document.learning_rate)
     };
+    match document.batches.sampling {
+        Some(Sampling::Group { rates }) => config.group_sampling = Some(GroupSampling::new(rates)),
+        Some(Sampling::Loss { least, largest }) => config.rates_by_loss = Some(RatesByLoss::new(least, largest)),
+        None => {}
+    }
     let Some(privacy) = document.privacy else { return Ok(Plan::new(config, facts)?.config().clone()) };
     let (privacy, target) = resolve_privacy(&privacy)?;
     config.privacy = Some(privacy);
@@ -202,10 +218,7 @@ fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
             let expected = format!("1 to {n}, the number of records");
             return Err(TrainError::invalid("batches.expected_size", size, expected));
         }
-        // Candidates are drawn at the largest rate.
-        (None, None, Some(Sampling::Group { rates })) => {
-            SamplingRate::new(rates.iter().map(|rate| rate.get()).fold(0.0, f64::max))?
-        }
+        (None, None, Some(sampling)) => SamplingRate::new(sampling.largest_rate())?,
         (None, None, None) => return Err(one_of("batches", "none", ways)),
         (.., Some(_)) => return Err(one_of("batches.sampling", "one of several", ways)),
         (Some(_), Some(_), None) => return Err(one_of("batches.expected_size", "one of several", ways)),

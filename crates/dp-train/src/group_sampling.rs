@@ -38,7 +38,7 @@ use crate::error::{Result, TrainError};
 /// };
 /// let plan = Plan::new(config, facts)?;
 /// // The second group is drawn twice as often: about half of the threshold has the same guarantee.
-/// let shares = plan.group_shares().unwrap();
+/// let shares = plan.config().group_sampling.as_ref().unwrap().all_shares();
 /// assert!(shares[0] == 1.0 && (0.5..0.55).contains(&shares[1]), "{shares:?}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -58,7 +58,7 @@ pub struct GroupSampling {
 const SHARE_WIDTH: f64 = 1e-4;
 
 /// Smallest share: below it a group would hardly count.
-const LEAST_SHARE: f64 = 1e-6;
+pub(crate) const LEAST_SHARE: f64 = 1e-6;
 
 impl GroupSampling {
     /// Shares that follow from the method.
@@ -149,7 +149,7 @@ impl GroupSampling {
                 continue;
             }
             let fits = |share: f64| Ok(epsilon(&query(clipping, context, rate, share)?.repeated(steps))? <= target);
-            known.push((rate, largest_share(least / rate.get(), fits)?));
+            known.push((rate, largest_share("batches.sampling.rates", least / rate.get(), fits)?));
         }
         let share = |rate: &SamplingRate| known.iter().find(|(of, _)| of == rate).map_or(LEAST_SHARE, |(_, s)| *s);
         let shares = self.rates.iter().map(share).collect();
@@ -157,8 +157,9 @@ impl GroupSampling {
     }
 }
 
-/// The largest share that fits, rounded down, in a search from a guess; ε grows with the share.
-fn largest_share(guess: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<f64> {
+/// The largest share that fits, rounded down, in a search from a guess; the cost grows with the share.
+/// `parameter` is blamed where none fits.
+pub(crate) fn largest_share(parameter: &'static str, guess: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<f64> {
     if fits(1.0)? {
         return Ok(1.0);
     }
@@ -171,7 +172,7 @@ fn largest_share(guess: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<f64> 
         if low < LEAST_SHARE {
             let expected =
                 "closer to each other: the counts of the method alone cost the group more than the others have";
-            return Err(TrainError::invalid("batches.sampling.rates", format!("a ratio of {guess}"), expected));
+            return Err(TrainError::invalid(parameter, format!("a ratio of {guess}"), expected));
         }
     }
     // From below towards a bound that a guess is close to.
@@ -199,7 +200,7 @@ pub(crate) fn times(event: DpEvent, count: u64) -> DpEvent {
 
 /// A step to a record that is drawn at this rate and reaches this share of the bound: the gradient
 /// has the noise `σ/t` for it, and the counts have theirs.
-fn query(clipping: &ClipConfig, context: &PublicContext, rate: SamplingRate, share: f64) -> Result<DpEvent> {
+pub(crate) fn query(clipping: &ClipConfig, context: &PublicContext, rate: SamplingRate, share: f64) -> Result<DpEvent> {
     let mut multipliers = vec![NoiseMultiplier::new(context.noise_multiplier / share)?];
     for multiplier in clipping.count_noise_multipliers(context) {
         multipliers.push(NoiseMultiplier::new(multiplier)?);

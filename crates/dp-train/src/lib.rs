@@ -15,6 +15,7 @@ mod random_stream;
 mod random_streams;
 mod randomness;
 pub mod ranks;
+mod rates_by_loss;
 mod sampler;
 mod schedule;
 mod stream_state;
@@ -51,6 +52,7 @@ pub use purpose::Purpose;
 pub use random_stream::RandomStream;
 pub use random_streams::{Generators, RandomStreams};
 pub use randomness::Randomness;
+pub use rates_by_loss::{RateLevel, RateLevels, RatesByLoss};
 pub use sampler::PoissonSampler;
 pub use schedule::LearningRate;
 #[cfg(feature = "audit")]

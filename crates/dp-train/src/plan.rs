@@ -7,7 +7,7 @@ use dp_accounting::{
     Accountant, Calibration, Delta, DpEvent, Epsilon, Ledger, Mark, NeighbouringRelation, NoiseMultiplier,
     PldAccountant, SamplingRate, Scope,
 };
-use dp_clipping::{ClipConfig, Coupling, PublicContext};
+use dp_clipping::{ClipConfig, Coupling, PublicContext, Weights};
 use dp_engine::{Blocks, Loss, ModelConfig, OptimiserConfig, PublicFacts};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,7 @@ use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
 use crate::group_sampling::{GroupSampling, times};
 use crate::ranks::held_by;
+use crate::rates_by_loss::{RateLevel, RatesByLoss};
 use crate::schedule::{LearningRate, warm_up};
 use crate::trainer::{adds_noise, check_coupling};
 
@@ -193,6 +194,9 @@ pub struct TrainConfig {
     /// Rates of the groups, the largest of which is that of `batches`; all the same unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_sampling: Option<GroupSampling>,
+    /// Limits of rates that follow the losses of groups, in the place of `group_sampling`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates_by_loss: Option<RatesByLoss>,
     /// Step size.
     pub learning_rate: LearningRate,
     /// Steps over which the rate rises linearly to that of the schedule; 0 for none.
@@ -223,6 +227,7 @@ impl TrainConfig {
             batches,
             block_records: None,
             group_sampling: None,
+            rates_by_loss: None,
             learning_rate,
             warm_up_steps: 0,
             optimiser: OptimiserConfig::default(),
@@ -320,9 +325,10 @@ impl Plan {
         }
         check_group_sampling(&config, facts)?;
         config.group_sampling = with_shares(&config, facts, &PldAccountant::new(Self::RELATION))?;
+        config.rates_by_loss = with_levels(&config, facts)?;
         let event = match &config.privacy {
             None => DpEvent::NonPrivate,
-            Some(privacy) => step_event(privacy, config.group_sampling.as_ref(), rate, facts)?,
+            Some(privacy) => step_event(privacy, &config, facts)?,
         };
         let context = context(config.privacy.as_ref(), rate, facts);
         let given = config.early_stopping.map(|_| "the validation records that decide when to stop".to_owned());
@@ -375,19 +381,25 @@ impl Plan {
         let BatchPlan { sampling_rate, steps, .. } = config.batches;
         let with = |noise_multiplier| PrivacyConfig { noise_multiplier, ..privacy.clone() };
         check_group_sampling(&TrainConfig { privacy: Some(privacy.clone()), ..config.clone() }, facts)?;
-        let by_group = config.group_sampling.clone();
+        let planned = config.clone();
         let event = |noise_multiplier| -> Result<DpEvent> {
             let privacy = with(noise_multiplier);
-            match &by_group {
+            let context = context(Some(&privacy), sampling_rate, facts);
+            match (&planned.group_sampling, &planned.rates_by_loss) {
                 // Other groups get the shares that cost as much.
-                Some(sampling) if sampling.wants_shares(&privacy.clipping) => {
-                    sampling.least_drawn(&privacy.clipping, &context(Some(&privacy), sampling_rate, facts), steps)
+                (Some(sampling), _) if sampling.wants_shares(&privacy.clipping) => {
+                    sampling.least_drawn(&privacy.clipping, &context, steps)
                 }
-                sampling => Ok(repeated(&step_event(&privacy, sampling.as_ref(), sampling_rate, facts)?, steps)),
+                // So do other levels.
+                (_, Some(limits)) if limits.levels.is_none() => {
+                    let (order, divergence) = limits.budget(&privacy.clipping, &context, steps, privacy.delta)?;
+                    Ok(DpEvent::RenyiAtOrder { order, divergence }.repeated(steps))
+                }
+                _ => Ok(repeated(&step_event(&privacy, &planned, facts)?, steps)),
             }
         };
         // Refuses what has no event, with its reason, before noise is searched for.
-        step_event(&privacy, None, sampling_rate, facts)?;
+        step_event(&privacy, &TrainConfig { group_sampling: None, rates_by_loss: None, ..config.clone() }, facts)?;
         event(privacy.noise_multiplier)?;
         if let Some(ledger) = spent {
             ledger.compose_into(&mut accountant)?;
@@ -477,9 +489,16 @@ impl Plan {
         Some(of_groups.iter().map(with_prior).collect())
     }
 
-    /// Each group's share of the method's bound, where groups have rates of their own.
-    pub fn group_shares(&self) -> Option<&[f64]> {
-        self.config.group_sampling.as_ref()?.shares.as_deref()
+    /// Rate and share of the bound of each group, `[n_groups]`, where groups have rates of their own.
+    /// Rates that follow losses are those at these weights, which the method carries from step to step;
+    /// at the first step, and without `weights`, all are 1.
+    pub fn rates_at(&self, weights: Option<&[f64]>) -> Option<Vec<RateLevel>> {
+        if let Some(sampling) = &self.config.group_sampling {
+            let level = |(&rate, share)| RateLevel { rate, share };
+            return Some(sampling.rates.iter().zip(sampling.all_shares()).map(level).collect());
+        }
+        let limits = self.config.rates_by_loss.as_ref()?;
+        Some(weights.map_or_else(|| limits.at(&vec![1.0; self.facts.n_groups]), |weights| limits.at(weights)))
     }
 
     /// The learning rate of a 0-based step, warm-up included.
@@ -545,6 +564,11 @@ impl Plan {
         if self.config.group_sampling.is_some() {
             covered
                 .push("which groups are drawn at which rates: a record meets the alternative of its group".to_owned());
+        }
+        if self.config.rates_by_loss.is_some() {
+            let rates = "which groups are drawn at which rates: these follow from the noisy losses of earlier steps, and cost the same \
+                         at every step";
+            covered.push(rates.to_owned());
         }
         let not_covered = vec!["running time and memory".to_owned()];
         let seed = (!is_private).then(|| NOT_PRIVATE.to_owned());
@@ -629,9 +653,31 @@ fn repeated(step: &DpEvent, steps: u64) -> DpEvent {
 
 /// Refuses rates by group that cannot be, or cannot be accounted for.
 fn check_group_sampling(config: &TrainConfig, facts: PublicFacts) -> Result<()> {
-    let Some(sampling) = &config.group_sampling else { return Ok(()) };
-    sampling.validate(facts.n_groups)?;
-    let (largest, rate) = (sampling.largest_rate(), config.batches.sampling_rate.get());
+    let follows_losses =
+        config.privacy.as_ref().is_some_and(|privacy| matches!(privacy.clipping.weights, Weights::RatesByLoss { .. }));
+    let largest = match (&config.group_sampling, &config.rates_by_loss) {
+        (None, None) => return Ok(()),
+        (Some(_), Some(_)) => {
+            return Err(TrainError::invalid("batches.sampling", "by group and by loss", "one of the two"));
+        }
+        (Some(_), None) if follows_losses => {
+            let expected = "by loss, which the weights `rates-by-loss` of the method are for";
+            return Err(TrainError::invalid("batches.sampling", "by group", expected));
+        }
+        (Some(sampling), None) => {
+            sampling.validate(facts.n_groups)?;
+            sampling.largest_rate()
+        }
+        (None, Some(limits)) => {
+            limits.validate()?;
+            if config.privacy.is_some() && !follows_losses {
+                let expected = "by group, or a method with the weights `rates-by-loss`, such as asc-by-loss";
+                return Err(TrainError::invalid("batches.sampling", "by loss", expected));
+            }
+            limits.largest.get()
+        }
+    };
+    let rate = config.batches.sampling_rate.get();
     if largest.to_bits() != rate.to_bits() {
         let expected = format!("{largest}, the largest rate of a group");
         return Err(TrainError::invalid("batches.sampling_rate", rate, expected));
@@ -666,13 +712,22 @@ fn with_shares(
     Ok(Some(found))
 }
 
-/// The event of one step.
-fn step_event(
-    privacy: &PrivacyConfig,
-    by_group: Option<&GroupSampling>,
-    rate: SamplingRate,
-    facts: PublicFacts,
-) -> Result<DpEvent> {
+/// The limits of rates with levels between them.
+fn with_levels(config: &TrainConfig, facts: PublicFacts) -> Result<Option<RatesByLoss>> {
+    let limits = config.rates_by_loss.clone();
+    let Some(privacy) = &config.privacy else { return Ok(limits) };
+    let BatchPlan { sampling_rate, steps, .. } = config.batches;
+    let context = context(Some(privacy), sampling_rate, facts);
+    let found = |limits: RatesByLoss| match limits.levels {
+        Some(_) => Ok(limits),
+        None => limits.with_levels(&privacy.clipping, &context, steps, privacy.delta),
+    };
+    limits.map(found).transpose()
+}
+
+/// The event of one step; `config` says how batches are drawn.
+fn step_event(privacy: &PrivacyConfig, config: &TrainConfig, facts: PublicFacts) -> Result<DpEvent> {
+    let rate = config.batches.sampling_rate;
     let limit = 1.0 / facts.n_records as f64;
     if privacy.delta.get() >= limit && !privacy.allow_large_delta {
         let expected = format!("less than 1/n = {limit:.3e}");
@@ -691,8 +746,11 @@ fn step_event(
     if !adds_noise(privacy.clipping.coupling) {
         return Ok(DpEvent::NonPrivate);
     }
-    if let Some(sampling) = by_group {
+    if let Some(sampling) = &config.group_sampling {
         return sampling.event(&privacy.clipping, &context, 1);
+    }
+    if let Some(limits) = &config.rates_by_loss {
+        return limits.event(&privacy.clipping, &context);
     }
     Ok(step_query(&privacy.clipping, privacy.noise_multiplier, &context, 1)?.poisson_sampled(rate))
 }

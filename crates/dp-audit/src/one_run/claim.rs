@@ -3,7 +3,7 @@
 use dp_accounting::{
     Accountant, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, SamplingRate, normal_quantile,
 };
-use dp_train::{Plan, Result};
+use dp_train::{Plan, RateLevel, Result};
 use serde::Serialize;
 
 use super::bounds::{EpsilonBounds, Guesses, Score, separation};
@@ -55,6 +55,28 @@ impl Claim {
         let largest = groups.iter().max_by(|a, b| a.epsilon.total_cmp(&b.epsilon))?;
         let separation = groups.iter().map(|claim| claim.separation).fold(0.0, f64::max);
         Some(Self { separation, ..largest.clone() })
+    }
+
+    /// The claim of `steps` sums whose rates and thresholds are those of any level of a list, as earlier
+    /// releases have it: the largest separation of all levels, and the ε of `event`, which is a step's
+    /// whatever its level.
+    ///
+    /// # Errors
+    /// The accountant's.
+    pub fn of_any_level(
+        noise: NoiseMultiplier,
+        levels: &[RateLevel],
+        event: &DpEvent,
+        steps: u64,
+        delta: Delta,
+    ) -> Result<Option<Self>> {
+        let of_level =
+            |level: &RateLevel| Self::new(NoiseMultiplier::new(noise.get() / level.share)?, level.rate, steps, delta);
+        let levels = levels.iter().map(of_level).collect::<Result<Vec<_>>>()?;
+        let Some(claim) = Self::of_any(&levels) else { return Ok(None) };
+        let mut accountant = PldAccountant::new(Plan::RELATION);
+        accountant.compose(event, steps)?;
+        Ok(Some(Self { epsilon: accountant.epsilon(delta)?.epsilon.get(), ..claim }))
     }
 
     pub(crate) fn pair(&self) -> Pair {

@@ -4,9 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dp_accounting::SamplingRate;
 use dp_clipping::serde_json::Value;
-use dp_clipping::{AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped};
+use dp_clipping::{AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped, MethodState};
 use dp_engine::hook::{self, Substitute};
 use dp_train::{Plan, Result, TrainError, Trainer};
 use rand::CryptoRng;
@@ -30,39 +29,42 @@ impl Attack {
         let privacy = plan.config().privacy.as_ref();
         let privacy =
             privacy.ok_or_else(|| TrainError::mismatch("plan of an attacked run", "a private one", "another"))?;
-        let shares = Arc::new(Mutex::new(Vec::new()));
+        let step = Arc::new(Mutex::new(Step::default()));
         let inner = privacy.clipping.build(plan.context())?;
-        trainer.replace_method(Box::new(Observed { inner, shares: Arc::clone(&shares) }));
-        let of_groups = if let Some(sampling) = &plan.config().group_sampling {
-            let of_group = |(rate, share): (&SamplingRate, f64)| Participation { rate: rate.get(), share };
-            sampling.rates.iter().zip(sampling.all_shares()).map(of_group).collect()
-        } else {
-            let rate = plan.config().batches.sampling_rate.get();
-            vec![Participation { rate, share: 1.0 }; plan.facts().n_groups]
-        };
+        trainer.replace_method(Box::new(Observed { inner, step: Arc::clone(&step) }));
         let watch = Watch {
             attack: Arc::clone(self),
             sigma: privacy.noise_multiplier.get(),
             std: RefCell::new(0.0),
-            of_groups,
-            shares,
+            plan: plan.clone(),
+            step,
         };
         Ok(hook::with(Some(Rc::new(watch)), || work(trainer)))
     }
 }
 
-/// A method whose bounds of groups are noted.
+/// What a method made of a step.
+#[derive(Debug, Default)]
+struct Step {
+    /// Parts of its bound that it gives to groups.
+    shares: Vec<f64>,
+    /// The weights of groups that it came with, if it carries any.
+    weights: Option<Vec<f64>>,
+}
+
+/// A method whose bounds of groups, and weights, are noted.
 #[derive(Debug)]
 struct Observed {
     inner: Box<dyn ClipMethod>,
-    shares: Arc<Mutex<Vec<f64>>>,
+    step: Arc<Mutex<Step>>,
 }
 
 impl ClipMethod for Observed {
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> std::result::Result<Clipped, ClipError> {
+        let weights = MethodState::from_value(&self.inner.state()).ok().and_then(|state| state.weights);
         let clipped = self.inner.clip(batch, rng)?;
         let shares = clipped.group_bounds.iter().map(|bound| bound / clipped.bound).collect();
-        *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = shares;
+        *self.step.lock().unwrap_or_else(PoisonError::into_inner) = Step { shares, weights };
         Ok(clipped)
     }
 
@@ -85,10 +87,20 @@ struct Watch {
     sigma: f64,
     /// Of the step's noise as the plan has it.
     std: RefCell<f64>,
-    /// How records of the plan's groups enter a step under the whole bound of the method.
-    of_groups: Vec<Participation>,
-    /// Parts of its bound that the method gives to groups in this step.
-    shares: Arc<Mutex<Vec<f64>>>,
+    plan: Plan,
+    step: Arc<Mutex<Step>>,
+}
+
+impl Watch {
+    /// How records of a group enter the step.
+    fn participation(&self, group: usize) -> Participation {
+        let step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_method = step.shares.get(group).copied().unwrap_or(1.0);
+        match self.plan.rates_at(step.weights.as_deref()) {
+            Some(rates) => Participation { rate: rates[group].rate.get(), share: rates[group].share * of_method },
+            None => Participation { rate: self.plan.config().batches.sampling_rate.get(), share: of_method },
+        }
+    }
 }
 
 impl Substitute for Watch {
@@ -98,11 +110,7 @@ impl Substitute for Watch {
 
     fn adds_to_sum(&self, sum: &[f64], std: f64, grid: f64) -> Vec<i64> {
         *self.std.borrow_mut() = std;
-        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_kind = |group: usize| {
-            let planned = self.of_groups[group];
-            Participation { share: planned.share * shares.get(group).copied().unwrap_or(1.0), ..planned }
-        };
+        let of_kind = |group: usize| self.participation(group);
         let mut added = vec![0; sum.len()];
         for (weight, value) in self.attack.before_noise(sum, std / self.sigma, &of_kind) {
             // Towards zero, as every record is.

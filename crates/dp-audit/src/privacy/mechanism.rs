@@ -5,12 +5,12 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier, SamplingRate};
-use dp_clipping::{ClipBatch, Controller, MethodEntry, PresetParams};
+use dp_clipping::{ClipBatch, Controller, MethodEntry, PresetParams, Weights};
 use dp_engine::{DType, Device, Loss, ModelConfig, PublicFacts, Records};
 use dp_train::ranks::on_threads;
 use dp_train::{
-    BatchPlan, Execution, GroupSampling, LearningRate, Observer, Plan, PrivacyConfig, RandomStreams, Result, StepState,
-    StepView, TrainConfig, Trainer,
+    BatchPlan, Execution, GroupSampling, LearningRate, Observer, Plan, PrivacyConfig, RandomStreams, RateLevel,
+    RateLevels, RatesByLoss, Result, StepState, StepView, TrainConfig, Trainer,
 };
 use rand::{CryptoRng, Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -35,14 +35,37 @@ const STEPS: u64 = 2;
 const MU: f64 = 1.0;
 /// Rates of the groups of a method that draws them at rates of their own.
 const RATES: [f64; N_GROUPS] = [0.3, 1.0];
+/// Weights under which rates that follow losses are those, the limits.
+const WEIGHTS: [f64; N_GROUPS] = [0.1, 1.9];
 /// Steps and μ of its runs: so many and so much noise that the guarantee of a group which is rarely drawn
 /// is far from that of a Gaussian of the same noise.
 const STEPS_BY_RATE: u64 = 20;
 const MU_BY_RATE: f64 = 2.0;
 
-/// Whether groups are drawn at rates of their own.
-fn is_by_rate(entry: &MethodEntry) -> bool {
-    matches!(entry.default_config().controller, Controller::ByRate { .. })
+/// How a method draws groups.
+#[derive(Clone, Copy, PartialEq)]
+enum Drawn {
+    Alike,
+    /// At public rates.
+    ByRate,
+    /// At rates between these that follow losses.
+    ByLoss,
+}
+
+impl Drawn {
+    fn of(entry: &MethodEntry) -> Self {
+        let config = entry.default_config();
+        match (config.controller, config.weights) {
+            (Controller::ByRate { .. }, Weights::RatesByLoss { .. }) => Self::ByLoss,
+            (Controller::ByRate { .. }, _) => Self::ByRate,
+            _ => Self::Alike,
+        }
+    }
+
+    /// The weights that the method's state is to have, where rates follow them.
+    fn weights(self) -> Option<&'static [f64]> {
+        (self == Self::ByLoss).then_some(&WEIGHTS)
+    }
 }
 
 /// Settings of the presets, the same for all methods.
@@ -56,7 +79,7 @@ fn plan(
     entry: &MethodEntry,
     facts: PublicFacts,
     (steps, mu): (u64, f64),
-    rates: Option<GroupSampling>,
+    drawn: Drawn,
     ranks: NonZeroUsize,
     delta: Delta,
 ) -> Result<Plan> {
@@ -64,9 +87,11 @@ fn plan(
     let privacy =
         PrivacyConfig { allow_large_delta: true, ..PrivacyConfig::new(entry.config(&params())?, sigma, delta) };
     let batches = BatchPlan::new(SamplingRate::new(1.0)?, steps, 1);
+    let rates = RATES.map(SamplingRate::new).into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
     let config = TrainConfig {
         privacy: Some(privacy),
-        group_sampling: rates,
+        rates_by_loss: (drawn == Drawn::ByLoss).then(|| RatesByLoss::new(rates[0], rates[1])),
+        group_sampling: (drawn == Drawn::ByRate).then(|| GroupSampling::new(rates)),
         // Two blocks for each of several ranks.
         block_records: (ranks.get() > 1).then(|| facts.n_records.div_ceil(2 * ranks.get())),
         ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::Constant(RATE))
@@ -77,10 +102,21 @@ fn plan(
 /// The plan with a fault of its rates or shares, which it does not claim.
 fn with_plant(plan: &Plan, plant: Option<Plant>) -> Result<Plan> {
     let mut config = plan.config().clone();
+    let all = SamplingRate::new(1.0)?;
     if let Some(GroupSampling { rates, shares: Some(shares) }) = &mut config.group_sampling {
         match plant {
-            Some(Plant::UnchargedRate) => rates.fill(SamplingRate::new(1.0)?),
+            Some(Plant::UnchargedRate) => rates.fill(all),
             Some(Plant::OtherThreshold) => shares.rotate_left(1),
+            _ => {}
+        }
+    }
+    if let Some(RateLevels { levels, .. }) = config.rates_by_loss.as_mut().and_then(|limits| limits.levels.as_mut()) {
+        match plant {
+            Some(Plant::UnchargedRate) => levels.iter_mut().map(|level| &mut level.rate).for_each(|rate| *rate = all),
+            Some(Plant::OtherThreshold) => {
+                let shares: Vec<f64> = levels.iter().rev().map(|level| level.share).collect();
+                levels.iter_mut().zip(shares).for_each(|(level, share)| level.share = share);
+            }
             _ => {}
         }
     }
@@ -176,7 +212,13 @@ fn play_rank(
     let n_parameters = parameters.to_vec()?.len();
     parameters.set(&vec![0.0; n_parameters])?;
     let seen = Arc::new(Mutex::new(Vec::new()));
-    trainer.replace_method(Box::new(Watched::new(entry, &params(), plan.context(), plant, Arc::clone(&seen))?));
+    trainer.replace_method(Box::new(Watched::new(
+        entry,
+        &params(),
+        plan.context(),
+        (plant, plan.config().rates_by_loss.is_some().then_some(&WEIGHTS)),
+        Arc::clone(&seen),
+    )?));
     let mut transcript = Transcript::default();
     trainer.run(&mut transcript)?;
     transcript.parameters.push(trainer.model().parameters().to_vec()?);
@@ -208,6 +250,8 @@ pub(super) struct OneCanary<'a> {
     facts: PublicFacts,
     input: f32,
     group: usize,
+    /// Rate and share of its group, where groups have rates of their own.
+    level: Option<RateLevel>,
     plant: Option<Plant>,
     ranks: NonZeroUsize,
 }
@@ -226,17 +270,14 @@ impl<'a> OneCanary<'a> {
     ) -> Result<Self> {
         let n_records = WITHIN + ABOVE.iter().sum::<usize>() + 1;
         let facts = PublicFacts { n_records, n_inputs: 1, n_classes: 2, n_groups: N_GROUPS };
-        let (steps, mu, rates) = if is_by_rate(entry) {
-            let rates = RATES.map(SamplingRate::new).into_iter().collect::<Result<_, _>>()?;
-            (STEPS_BY_RATE, MU_BY_RATE, Some(GroupSampling::new(rates)))
-        } else {
-            (STEPS, MU, None)
-        };
-        let plan_with = |mu| plan(entry, facts, (steps, mu), rates.clone(), ranks, delta);
+        let drawn = Drawn::of(entry);
+        let (steps, mu) = if drawn == Drawn::Alike { (STEPS, MU) } else { (STEPS_BY_RATE, MU_BY_RATE) };
+        let plan_with = |mu| plan(entry, facts, (steps, mu), drawn, ranks, delta);
         let (plan, second) = (plan_with(mu)?, plan_with(mu / 2.0)?);
         let input = canary_input(entry, &plan)?;
         let played = with_plant(&plan, plant)?;
-        Ok(Self { entry, plan, played, second, facts, input, group, plant, ranks })
+        let level = plan.rates_at(drawn.weights()).map(|rates| rates[group]);
+        Ok(Self { entry, plan, played, second, facts, input, group, level, plant, ranks })
     }
 
     fn records(&self, present: bool) -> Result<Records> {
@@ -284,9 +325,16 @@ impl<'a> OneCanary<'a> {
     /// The claim about the canary with this factor on the noise of a method that draws groups at rates of
     /// their own; `None` of others, whose claim is a Gaussian's.
     pub(super) fn claim_with_noise(&self, factor: f64) -> Result<Option<DpEvent>> {
-        let Some(shares) = self.plan.group_shares() else { return Ok(None) };
-        let sigma = NoiseMultiplier::new(factor * self.plan.context().noise_multiplier / shares[self.group])?;
-        let step = DpEvent::gaussian(sigma).poisson_sampled(SamplingRate::new(RATES[self.group])?);
+        let Some(RateLevel { rate, share }) = self.level else { return Ok(None) };
+        let mut multipliers = self.plan.count_noise_multipliers();
+        multipliers.push(self.plan.context().noise_multiplier / share);
+        let multipliers = multipliers.into_iter().map(|sigma| NoiseMultiplier::new(factor * sigma));
+        let multipliers = multipliers.collect::<std::result::Result<Vec<_>, _>>()?;
+        let step = match multipliers[..] {
+            [gradient] => DpEvent::gaussian(gradient),
+            _ => DpEvent::joint_gaussian(multipliers),
+        };
+        let step = step.poisson_sampled(rate);
         Ok(Some(step.repeated(self.plan.config().batches.steps)))
     }
 
@@ -319,7 +367,7 @@ impl<'a> OneCanary<'a> {
         let sigma = plan.context().noise_multiplier;
         // One of the others of the canary's group has its norm, hence its scale.
         let twin = WITHIN + if self.group == 0 { 0 } else { ABOVE[0] };
-        let by_rate = plan.group_shares().map(|shares| (RATES[self.group], shares[self.group]));
+        let by_rate = self.level.map(|level| (level.rate.get(), level.share));
         let (mut likelihood, mut plain, mut counts) = (0.0, 0.0, 0.0);
         for (step, seen) in played.seen.iter().enumerate() {
             let (norms, scales) = (&played.transcript.norms[step], &played.transcript.scales[step]);
@@ -356,7 +404,7 @@ impl<'a> ManyCanaries<'a> {
         delta: Delta,
     ) -> Result<Self> {
         let facts = PublicFacts { n_records: n, n_inputs: n, n_classes: 2, n_groups: N_GROUPS };
-        let plan = plan(entry, facts, (1, MU), None, ranks, delta)?;
+        let plan = plan(entry, facts, (1, MU), Drawn::Alike, ranks, delta)?;
         let noise = NoiseMultiplier::new(plan.context().noise_multiplier)?;
         let claim = Claim::new(noise, SamplingRate::new(1.0)?, 1, delta)?;
         let input = canary_input(entry, &plan)?;

@@ -153,7 +153,12 @@ pub fn audit(
     for group in 0..N_GROUPS {
         let canary = OneCanary::new(entry, group, plant, settings.ranks, delta)?;
         claim = if let Some(event) = canary.claim_with_noise(1.0)? {
-            estimate::claim(&event, 1, delta)?
+            let of_group = estimate::claim(&event, 1, delta)?;
+            // The claim of rates that follow losses is that of all of them.
+            match canary.plan.config().rates_by_loss {
+                Some(_) => (estimate::claim(&canary.plan.event(), 1, delta)?.0, of_group.1),
+                None => of_group,
+            }
         } else if plant == Some(Plant::SeedReuse) {
             estimate::claim(&DpEvent::Composed(vec![canary.plan.event(), canary.second.event()]), 1, delta)?
         } else {
@@ -213,7 +218,7 @@ impl Audited<'_> {
             }
         }
         let (mu, [alarms, misses]) = best;
-        if canary.plan.group_shares().is_none() {
+        if canary.plan.rates_at(None).is_none() {
             return estimate::epsilon_of_mu(mu, self.delta);
         }
         estimate::epsilon_of_family(
@@ -280,7 +285,7 @@ mod tests {
     fn honest_code_stands_and_faults_are_found() {
         let settings = AuditSettings { runs: 800, canaries: 40, ..AuditSettings::quick() };
         let randomness = Randomness::from_seed(15);
-        for method in ["dpsgd", "dpsgd-f", "group-dro", "asc", "bounded-adaptive"] {
+        for method in ["dpsgd", "dpsgd-f", "group-dro", "asc", "asc-by-loss", "bounded-adaptive"] {
             let honest = audit(method, &settings, None, &randomness).unwrap();
             assert!(!honest.refuted(), "{honest:?}");
             // Full batches of plain DPSGD: most of the claim is found. Where a bound follows noisy
@@ -296,6 +301,7 @@ mod tests {
             ("dpsgd", &[Plant::NoCap, Plant::SeedReuse]),
             ("group-dro", &[Plant::SilentCount, Plant::NoCap]),
             ("asc", &[Plant::UnchargedRate, Plant::OtherThreshold]),
+            ("asc-by-loss", &[Plant::UnchargedRate, Plant::OtherThreshold]),
         ] {
             for &plant in plants {
                 let planted = audit(method, &settings, Some(plant), &randomness).unwrap();

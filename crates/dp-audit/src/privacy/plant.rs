@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dp_clipping::serde_json::Value;
 use dp_clipping::{
-    ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, MethodEntry, PresetParams,
-    PublicContext, Weights,
+    ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, MethodEntry, MethodState,
+    PresetParams, PublicContext, Weights,
 };
 use dp_train::{Result, TrainError};
 use rand::CryptoRng;
@@ -112,16 +112,19 @@ pub(super) struct Watched {
     plant: Option<Plant>,
     announced: Vec<f64>,
     base_bound: f64,
+    /// The weights of groups that its state has, in the place of its own.
+    weights: Option<&'static [f64]>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Watched {
-    /// The method of a registry entry; what it releases is pushed to `seen`.
+    /// The method of a registry entry; what it releases is pushed to `seen`. Rates that follow losses
+    /// are those at `weights`.
     pub(super) fn new(
         entry: &MethodEntry,
         params: &PresetParams,
         context: &PublicContext,
-        plant: Option<Plant>,
+        (plant, weights): (Option<Plant>, Option<&'static [f64]>),
         seen: Arc<Mutex<Vec<Seen>>>,
     ) -> Result<Self> {
         let config = (entry.preset)(params);
@@ -131,6 +134,7 @@ impl Watched {
             inner: inner.build(context)?,
             plant,
             announced: config.count_noise_multipliers(context),
+            weights,
             base_bound: config.rule.bound(config.controller.first_threshold()),
             seen,
         })
@@ -165,7 +169,12 @@ impl ClipMethod for Watched {
     }
 
     fn state(&self) -> Value {
-        self.inner.state()
+        let own = self.inner.state();
+        let Some(weights) = self.weights else { return own };
+        match MethodState::from_value(&own) {
+            Ok(state) => MethodState { weights: Some(weights.to_vec()), ..state }.to_value(),
+            Err(_) => own,
+        }
     }
 
     fn restore(&mut self, state: &Value) -> Result<(), ClipError> {

@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 
-use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
+use dp_accounting::{Delta, NoiseMultiplier, RenyiOrder, SamplingRate};
 use dp_clipping::{ClipConfig, Controller, MethodEntry, MethodState, PresetParams, Weights};
 use dp_engine::{DType, Device, DropoutKey, Model, ModelConfig, PublicFacts, Records};
 use dp_train::{
-    BatchPlan, Execution, FixedStep, GroupSampling, LearningRate, Plan, PrivacyConfig, Result, TrainConfig,
+    BatchPlan, Execution, FixedStep, GroupSampling, LearningRate, Plan, PrivacyConfig, RateLevel, RateLevels,
+    RatesByLoss, Result, TrainConfig,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -38,7 +39,7 @@ pub(super) struct Case {
     pub(super) weights: Option<Vec<f64>>,
     pub(super) released: Vec<Vec<f64>>,
     pub(super) sampling_rate: f64,
-    /// Rates of the groups, over the largest, and shares of the bound.
+    /// Rates of the groups, or of the levels that losses choose from, over the largest, and shares of the bound.
     pub(super) by_group: Option<Vec<(f64, f64)>>,
     pub(super) dropout: u64,
     pub(super) dtype: DType,
@@ -134,7 +135,9 @@ impl Case {
             clipping,
             threshold: initial_threshold(&clipping),
             // Far apart, as after many steps.
-            weights: matches!(clipping.weights, Weights::Multiplicative { .. } | Weights::Own { .. })
+            weights: clipping
+                .weights
+                .have_memory()
                 .then(|| (0..n_groups).map(|_| 10_f64.powf(rng.random_range(-2.0..1.0))).collect()),
             released: Vec::new(),
             sampling_rate: [1.0, 1.0, 0.5, 0.1][rng.random_range(0..4)],
@@ -215,10 +218,14 @@ impl Case {
         let batches = BatchPlan::new(SamplingRate::new(self.sampling_rate)?, 1, 1);
         let privacy = PrivacyConfig::new(self.clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-9)?);
         let rate = LearningRate::Constant(0.1);
+        let follow_losses = matches!(self.clipping.weights, Weights::RatesByLoss { .. });
+        let (by_loss, by_group) =
+            if follow_losses { (self.by_group.as_deref(), None) } else { (None, self.by_group.as_deref()) };
         let config = TrainConfig {
             privacy: Some(privacy),
             block_records: self.block_records,
-            group_sampling: self.by_group.as_ref().map(|of_groups| self.group_sampling(of_groups)).transpose()?,
+            group_sampling: by_group.map(|of_groups| self.group_sampling(of_groups)).transpose()?,
+            rates_by_loss: by_loss.map(|of_levels| self.rates_by_loss(of_levels)).transpose()?,
             ..TrainConfig::new(self.model.clone(), self.task.loss.clone(), batches, rate)
         };
         Plan::new(config, self.facts())
@@ -228,6 +235,16 @@ impl Case {
         let rates = of_groups.iter().map(|(rate, _)| SamplingRate::new(rate * self.sampling_rate));
         let shares = Some(of_groups.iter().map(|(_, share)| *share).collect());
         Ok(GroupSampling { rates: rates.collect::<Result<_, _>>()?, shares })
+    }
+
+    /// The same rates and shares as levels, of which the weights of a group choose one.
+    fn rates_by_loss(&self, of_levels: &[(f64, f64)]) -> Result<RatesByLoss> {
+        let rate = |of_largest: f64| SamplingRate::new(of_largest * self.sampling_rate);
+        let level = |&(of_largest, share): &(f64, f64)| Ok(RateLevel { rate: rate(of_largest)?, share });
+        let mut levels = of_levels.iter().map(level).collect::<Result<Vec<_>>>()?;
+        levels.sort_by(|a, b| a.rate.get().total_cmp(&b.rate.get()));
+        let levels = Some(RateLevels { order: RenyiOrder::new(2.0)?, levels });
+        Ok(RatesByLoss { least: rate(0.01)?, largest: rate(1.0)?, levels })
     }
 
     /// In one line, for people.

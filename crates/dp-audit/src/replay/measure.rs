@@ -169,6 +169,11 @@ fn with_other_thresholds(plan: &Plan) -> Result<Plan> {
     if let Some(shares) = config.group_sampling.as_mut().and_then(|sampling| sampling.shares.as_mut()) {
         shares.rotate_left(1);
     }
+    if let Some(found) = config.rates_by_loss.as_mut().and_then(|limits| limits.levels.as_mut()) {
+        let mut shares: Vec<f64> = found.levels.iter().map(|level| level.share).collect();
+        shares.rotate_left(1);
+        found.levels.iter_mut().zip(shares).for_each(|(level, share)| level.share = share);
+    }
     Plan::new(config, plan.facts())
 }
 
@@ -190,7 +195,7 @@ impl Neighbours<'_> {
     pub(super) fn compare_with(&self, fault: Option<Fault>) -> Result<Comparison> {
         let position = self.batch.iter().position(|&row| row == self.record).unwrap_or(0);
         let group = self.records.groups().get(self.record).copied().unwrap_or(0);
-        let share = self.plan.group_shares().map_or(1.0, |shares| shares[group]);
+        let share = self.plan.rates_at(self.fixed.weights.as_deref()).map_or(1.0, |rates| rates[group].share);
         let planted = (fault == Some(Fault::OtherThreshold)).then(|| with_other_thresholds(self.plan)).transpose()?;
         let played = Neighbours {
             plan: planted.as_ref().unwrap_or(self.plan),

@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_few_cases_try_every_method_and_layer() {
         let report = replay(190).run(&|_| {}).unwrap();
-        assert_eq!((report.cases, report.by_method.len(), report.by_layer.len()), (190, 19, LayerKind::ALL.len()));
+        assert_eq!((report.cases, report.by_method.len(), report.by_layer.len()), (190, 20, LayerKind::ALL.len()));
         assert!(report.by_method.values().chain(report.by_layer.values()).all(|&n| n > 0));
         assert_eq!(report.by_attack.len(), Attack::ALL.len());
         assert!(report.largest_sum_ratio > 0.99, "{}", report.largest_sum_ratio);

@@ -41,7 +41,8 @@ pub fn check(controller: Controller, s: &Surroundings) {
         None => Weights::Uniform,
         Some(count_noise) => match s.losses {
             None => Weights::Naive { count_noise },
-            Some([rate, loss_bound]) => Weights::Multiplicative { rate, loss_bound, count_noise },
+            Some([rate, loss_bound]) if s.rule % 2 == 0 => Weights::Multiplicative { rate, loss_bound, count_noise },
+            Some([rate, loss_bound]) => Weights::RatesByLoss { rate, loss_bound, count_noise },
         },
     };
     let n_groups = usize::from(s.n_groups % 8);

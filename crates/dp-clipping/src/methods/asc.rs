@@ -14,9 +14,9 @@ pub(crate) const ENTRY: MethodEntry = MethodEntry {
     label: "ASC",
     summary: "hard clipping; groups drawn more often are clipped lower, so that the guarantee of every group is the same",
     source: "Cairney-Leeming, Sanyal & Lampert 2026",
-    differs: "rates are public and the same in every step, where the paper's follow the losses of groups; thresholds are the \
-              largest that keep the guarantee of every group, by privacy loss distributions of the whole run. Rates are the \
-              trainer's: without them all groups are drawn alike, and this is DPSGD.",
+    differs: "rates are public and the same in every step, where the paper's follow the losses of groups (`asc-by-loss`); \
+              thresholds are the largest that keep the guarantee of every group, by privacy loss distributions of the whole run. \
+              Rates are the trainer's: without them all groups are drawn alike, and this is DPSGD.",
     preset: |params| {
         ClipConfig::new(ScaleRule::Hard, Controller::ByRate { threshold: params.clip_norm }, Weights::Uniform)
     },

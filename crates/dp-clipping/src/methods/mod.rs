@@ -2,6 +2,7 @@
 
 pub(crate) mod adaptive;
 pub(crate) mod asc;
+pub(crate) mod asc_by_loss;
 pub(crate) mod automatic;
 pub(crate) mod bounded_adaptive;
 pub(crate) mod bounded_global_adapt;

@@ -94,6 +94,21 @@ pub enum Weights {
         /// Noise of the counts, and of the sums of losses.
         count_noise: CountNoise,
     },
+    /// 1 for every record, and multiplicative weights in the state: they are for whoever draws the
+    /// batches, who draws groups of larger loss more often.
+    ///
+    /// **Guarantee.** As [`Self::Multiplicative`], with the same two queries. Rates that follow from the
+    /// state follow from releases of earlier steps.
+    ///
+    /// **Source.** Cairney-Leeming, Sanyal & Lampert 2026.
+    RatesByLoss {
+        /// η, at least 0.
+        rate: f64,
+        /// `L`, in nats.
+        loss_bound: f64,
+        /// Noise of the counts, and of the sums of losses.
+        count_noise: CountNoise,
+    },
     /// Weights from outside of this crate ([`OwnWeights`]).
     Own {
         /// The weights, with their parameters.
@@ -116,7 +131,12 @@ pub(crate) struct Weighting {
 impl Weights {
     /// Weights of the first step, where they have a memory.
     pub(crate) fn initial(&self, context: &PublicContext) -> Option<Vec<f64>> {
-        matches!(self, Self::Multiplicative { .. } | Self::Own { .. }).then(|| vec![1.0; context.n_groups])
+        self.have_memory().then(|| vec![1.0; context.n_groups])
+    }
+
+    /// Whether the weights of a step follow from earlier ones.
+    pub fn have_memory(&self) -> bool {
+        matches!(self, Self::Multiplicative { .. } | Self::RatesByLoss { .. } | Self::Own { .. })
     }
 
     pub(crate) fn step(
@@ -134,6 +154,10 @@ impl Weights {
                 let settings = multiplicative::Settings { rate, loss_bound, noise_multiplier };
                 multiplicative::step(&settings, memory, batch, context, release)
             }
+            Self::RatesByLoss { rate, loss_bound, count_noise } => {
+                let of_rates = Self::Multiplicative { rate, loss_bound, count_noise };
+                Weighting { weights: vec![1.0], ..of_rates.step(memory, batch, context, release) }
+            }
             Self::Own { ref weights, count_noise } => {
                 own::step(weights, count_noise.multiplier(context), memory, batch, context, release)
             }
@@ -146,6 +170,7 @@ impl Weights {
             Self::Uniform => "uniform",
             Self::Naive { .. } => "naive",
             Self::Multiplicative { .. } => "multiplicative",
+            Self::RatesByLoss { .. } => "rates-by-loss",
             Self::Own { weights, .. } => weights.name(),
         }
     }
@@ -154,7 +179,8 @@ impl Weights {
         match self {
             Self::Uniform => Ok(()),
             Self::Naive { count_noise } => count_noise.validate(),
-            Self::Multiplicative { rate, loss_bound, count_noise } => {
+            Self::Multiplicative { rate, loss_bound, count_noise }
+            | Self::RatesByLoss { rate, loss_bound, count_noise } => {
                 check("rate", *rate, 0.0.., "a finite number of at least 0")?;
                 check("loss_bound", *loss_bound, THRESHOLD_RANGE, "a number in [2^-60, 2^60]")?;
                 count_noise.validate()

@@ -90,8 +90,15 @@ fn weights() -> impl Strategy<Value = Weights> {
         Just(Weights::Uniform),
         own_weights(),
         count_noise().prop_map(|count_noise| Weights::Naive { count_noise }),
-        (prop_oneof![Just(0.1), 0.0..100.0], magnitude(), count_noise())
-            .prop_map(|(rate, loss_bound, count_noise)| Weights::Multiplicative { rate, loss_bound, count_noise }),
+        (prop_oneof![Just(0.1), 0.0..100.0], magnitude(), count_noise(), any::<bool>()).prop_map(
+            |(rate, loss_bound, count_noise, of_rates)| {
+                if of_rates {
+                    Weights::RatesByLoss { rate, loss_bound, count_noise }
+                } else {
+                    Weights::Multiplicative { rate, loss_bound, count_noise }
+                }
+            },
+        ),
     ]
 }
 

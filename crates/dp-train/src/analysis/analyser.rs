@@ -73,7 +73,7 @@ impl<'a> Analyser<'a> {
                 "a private plan: without clipping there is no error of it",
             ));
         };
-        if config.group_sampling.is_some() {
+        if config.group_sampling.is_some() || config.rates_by_loss.is_some() {
             let expected = "none: a batch of an analysis is drawn at one rate";
             return Err(TrainError::invalid("batches.sampling", "by group", expected));
         }

@@ -73,10 +73,11 @@ impl<'a> Trainer<'a> {
         let fixed_counts = FixedCounts::new(plan.context(), &state, &fixed.released)?;
         let method = self.method.replace(hook::method(Box::new(fixed_counts)));
         self.engine.set_dropout(Some(fixed.dropout));
+        let moved = self.move_rates();
         if let Some(by_group) = &mut self.by_group {
             by_group.keep_all(batch.len());
         }
-        let formed = self.clipped_sum(batch, false);
+        let formed = moved.and_then(|()| self.clipped_sum(batch, false));
         self.method = method;
         let (pass, weighting) = formed?;
         let seen = self.by_group.as_ref().map(|by_group| by_group.norms(&pass));

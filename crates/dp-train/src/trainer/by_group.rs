@@ -5,11 +5,13 @@ use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::gradient::Pass;
-use crate::group_sampling::GroupSampling;
+use crate::rates_by_loss::RateLevel;
 
 /// The thinning of a batch: rates and shares of the groups, and a coin for each candidate.
 #[derive(Debug)]
 pub(super) struct ByGroup {
+    /// The rate of the candidates.
+    largest: f64,
     /// Probability with which a candidate of each group stays.
     stays: Vec<f64>,
     shares: Vec<f64>,
@@ -18,12 +20,19 @@ pub(super) struct ByGroup {
 }
 
 impl ByGroup {
-    pub(super) fn new(sampling: &GroupSampling) -> Self {
-        let largest = sampling.largest_rate();
+    /// Groups at these rates, of candidates that are drawn at the largest one.
+    pub(super) fn new(largest: f64, of_groups: &[RateLevel]) -> Self {
+        let mut by_group = Self { largest, stays: Vec::new(), shares: Vec::new(), coins: Vec::new() };
+        by_group.set(of_groups);
+        by_group
+    }
+
+    /// Moves the groups to these rates.
+    pub(super) fn set(&mut self, of_groups: &[RateLevel]) {
         // Rounded down: a record is drawn no more often than is accounted for.
-        let stays = |rate: f64| if rate < largest { (rate / largest).next_down() } else { 1.0 };
-        let stays = sampling.rates.iter().map(|rate| stays(rate.get())).collect();
-        Self { stays, shares: sampling.all_shares(), coins: Vec::new() }
+        let stays = |rate: f64| if rate < self.largest { (rate / self.largest).next_down() } else { 1.0 };
+        self.stays = of_groups.iter().map(|level| stays(level.rate.get())).collect();
+        self.shares = of_groups.iter().map(|level| level.share).collect();
     }
 
     /// Draws the coins of a batch. That of a record follows from the step's key and the record's
@@ -83,8 +92,8 @@ mod tests {
     use super::*;
 
     fn by_group(rates: [f64; 2]) -> ByGroup {
-        let rates = rates.map(|rate| SamplingRate::new(rate).unwrap()).to_vec();
-        ByGroup::new(&GroupSampling { rates, shares: Some(vec![1.0, 0.25]) })
+        let level = |rate, share| RateLevel { rate: SamplingRate::new(rate).unwrap(), share };
+        ByGroup::new(1.0, &[level(rates[0], 1.0), level(rates[1], 0.25)])
     }
 
     /// Rates ½ and 1: half of group 0 stays, all of group 1, whose norms are seen four times as long.

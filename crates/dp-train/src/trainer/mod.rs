@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use candle_core::Device;
-use dp_accounting::{Delta, Ledger, Mark, Scope, Statement};
+use dp_accounting::{Delta, DpEvent, Ledger, Mark, Scope, Statement};
 use dp_clipping::{ClipMethod, Coupling, MethodState};
 use dp_engine::noise::NoiseSource;
 use dp_engine::{
@@ -283,7 +283,7 @@ impl<'a> Trainer<'a> {
             optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
             batching,
             buffers: StepBuffers { batch: Vec::new(), sum, group_gradients: Vec::new() },
-            by_group: config.group_sampling.as_ref().map(ByGroup::new),
+            by_group: plan.rates_at(None).map(|rates| ByGroup::new(config.batches.sampling_rate.get(), &rates)),
             control: RunControl::default(),
             ledger: plan.ledger(0)?,
             counts: RunCounts::default(),
@@ -432,6 +432,7 @@ impl<'a> Trainer<'a> {
             })?;
         }
         self.is_broken = true;
+        self.move_rates()?;
         let mut rows = std::mem::take(&mut self.buffers.batch);
         self.batching.sampler.next_batch(&mut self.streams.sampling, &mut rows);
         if let Some(by_group) = &mut self.by_group {
@@ -462,6 +463,18 @@ impl<'a> Trainer<'a> {
         });
         self.buffers.batch = rows;
         self.is_broken = false;
+        Ok(())
+    }
+
+    /// Moves rates that follow losses to where the method's weights, out of earlier releases, have them.
+    fn move_rates(&mut self) -> Result<()> {
+        if self.plan.config().rates_by_loss.is_none() {
+            return Ok(());
+        }
+        let weights = self.method_state()?.and_then(|state| state.weights);
+        if let (Some(by_group), Some(rates)) = (&mut self.by_group, self.plan.rates_at(weights.as_deref())) {
+            by_group.set(&rates);
+        }
         Ok(())
     }
 
@@ -556,7 +569,7 @@ impl<'a> Trainer<'a> {
     /// Enters the next steps in the ledger. What a record meets in all steps is one entry, which
     /// then holds these as well.
     pub(super) fn enter(&mut self, steps: u64) -> Result<()> {
-        if self.by_group.is_some() {
+        if matches!(self.plan.step_event(), DpEvent::OneOf(_)) {
             self.ledger = self.plan.ledger(self.counts.steps.saturating_add(steps))?;
             return Ok(());
         }

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use dp_accounting::{Accountant, Certainty, DpEvent, PldAccountant, SamplingRate};
 use dp_clipping::PresetParams;
 use dp_train::{
-    DType, Execution, GroupSampling, ModelConfig, Observer, Plan, StepView, TrainConfig, Trainer, Unobserved,
+    DType, Execution, GroupSampling, LearningRate, ModelConfig, Observer, Plan, RatesByLoss, StepState, StepView,
+    TrainConfig, Trainer, Unobserved,
 };
 
 use crate::support::{Data, Run, batches, config, parameters, privacy, privacy_with, streams};
@@ -17,6 +18,15 @@ fn by_group(method: &str, rates: &[f64], steps: u64, sigma: f64) -> TrainConfig 
     let rates = rates.iter().map(|&rate| SamplingRate::new(rate).unwrap()).collect();
     let config = config(ModelConfig::LogisticRegression, batches(largest, steps), Some(privacy));
     TrainConfig { group_sampling: Some(GroupSampling::new(rates)), ..config }
+}
+
+/// `asc-by-loss` within these limits, with weights that move fast.
+fn by_loss([least, largest]: [f64; 2], steps: u64, sigma: f64) -> TrainConfig {
+    let params = PresetParams { clip_norm: 0.5, rate: Some(2.0), loss_bound: Some(4.0), ..PresetParams::default() };
+    let [least, rate] = [least, largest].map(|rate| SamplingRate::new(rate).unwrap());
+    let privacy = privacy_with("asc-by-loss", sigma, &params);
+    let config = config(ModelConfig::LogisticRegression, batches(largest, steps), Some(privacy));
+    TrainConfig { rates_by_loss: Some(RatesByLoss::new(least, rate)), ..config }
 }
 
 /// Shares of the bound that records of each group reached, and records of each group whose scale is 0.
@@ -44,7 +54,7 @@ fn groups_are_thinned_and_clipped_by_their_shares() {
     let data = Data::random(2_000, 4, 2, 2, 1);
     let records = data.records(DType::F32);
     let plan = Plan::new(by_group("asc", &[0.5, 1.0], 1, 4.0), records.facts()).unwrap();
-    let shares = plan.group_shares().unwrap().to_vec();
+    let shares = plan.config().group_sampling.clone().unwrap().all_shares();
     assert!(shares[0] == 1.0 && (0.5..0.9).contains(&shares[1]), "{shares:?}");
     let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
     let mut seen = Shares::default();
@@ -96,8 +106,9 @@ fn the_ledger_has_an_alternative_for_each_group_that_holds_in_every_step() {
 fn a_run_is_the_same_in_any_pieces_and_from_its_checkpoint() {
     let data = Data::random(300, 4, 2, 2, 1);
     let records = data.records(DType::F32);
-    for method in ["asc", "dpsgd-f", "group-dro"] {
-        let config = by_group(method, &[0.4, 0.2], 6, 3.0);
+    for method in ["asc", "dpsgd-f", "group-dro", "asc-by-loss"] {
+        let config =
+            if method == "asc-by-loss" { by_loss([0.1, 0.4], 6, 3.0) } else { by_group(method, &[0.4, 0.2], 6, 3.0) };
         let whole = Run::new(config.clone(), DType::F32);
         let pieces = Run { micro_batch: 7, threads: NonZeroUsize::new(2).unwrap(), ..whole.clone() };
         assert_eq!(whole.on(&data), pieces.on(&data), "{method}");
@@ -114,6 +125,52 @@ fn a_run_is_the_same_in_any_pieces_and_from_its_checkpoint() {
         assert_eq!(parameters(&mut paused), parameters(&mut resumed), "{method}");
         assert_eq!(paused.ledger(), resumed.ledger());
     }
+}
+
+/// The labels of group 1 are noise: its loss stays, its rate rises to the limit and its threshold falls
+/// with it. Rates of a step follow from the weights that the step before left.
+#[test]
+fn rates_follow_losses_and_thresholds_follow_rates() {
+    struct Levels(Vec<(Vec<f64>, [f64; 2])>);
+    impl Observer for Levels {
+        fn wants_state(&self, _: u64) -> bool {
+            true
+        }
+        fn before_step(&mut self, state: &StepState<'_>) -> dp_train::Result<()> {
+            self.0.push((state.method.unwrap().weights.clone().unwrap(), [0.0; 2]));
+            Ok(())
+        }
+        fn on_step(&mut self, view: &StepView<'_>) {
+            self.0.last_mut().unwrap().1 = [view.thresholds[0], view.thresholds[1]];
+        }
+    }
+    let mut data = Data::random(4_000, 4, 2, 2, 1);
+    for (row, (label, group)) in data.labels.iter_mut().zip(&data.groups).enumerate() {
+        let is_positive = if *group == 0 { data.features[row * 4] > 0.0 } else { row % 4 < 2 };
+        *label = u32::from(is_positive);
+    }
+    let records = data.records(DType::F32);
+    // Fast enough to learn the other group within the first steps.
+    let config = TrainConfig { learning_rate: LearningRate::Constant(5.0), ..by_loss([0.1, 0.4], 40, 1.5) };
+    let plan = Plan::new(config, records.facts()).unwrap();
+    let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
+    let mut seen = Levels(Vec::new());
+    trainer.run(&mut seen).unwrap();
+    for (weights, thresholds) in &seen.0 {
+        let rates = plan.rates_at(Some(weights)).unwrap();
+        assert_eq!(*thresholds, [0.5 * rates[0].share, 0.5 * rates[1].share]);
+    }
+    let (first, last) = (plan.rates_at(None).unwrap(), plan.rates_at(Some(&seen.0[39].0)).unwrap());
+    assert_eq!(first[0], first[1]);
+    assert!(last[1].rate > first[1].rate && last[1].share < first[1].share, "{last:?}");
+    assert!(last[0].rate < first[0].rate && last[0].share > first[0].share, "{last:?}");
+    // One entry of steps that all cost the same, for every group.
+    let [held] = trainer.ledger().entries() else { panic!("not one entry") };
+    assert_eq!((held.event(), held.count()), (plan.step_event(), 40));
+    assert!(matches!(plan.step_event(), DpEvent::RenyiAtOrder { .. }) && plan.events_by_group().is_none());
+    let delta = plan.config().privacy.as_ref().unwrap().delta;
+    let statement = trainer.statement("one person's record", delta).unwrap().to_string();
+    assert!(statement.contains("these follow from the noisy losses of earlier steps"), "{statement}");
 }
 
 /// Weighted sampling by another method: every group has the whole threshold, and the group drawn most
@@ -134,8 +191,9 @@ fn without_shares_the_largest_rate_is_charged() {
 fn a_target_holds_for_every_group() {
     let facts = Data::random(200, 4, 2, 2, 1).facts;
     let target = dp_accounting::Epsilon::new(2.0).unwrap();
-    for method in ["asc", "dpsgd", "dpsgd-f"] {
-        let config = by_group(method, &[0.2, 0.3], 50, 1.0);
+    for method in ["asc", "dpsgd", "dpsgd-f", "asc-by-loss"] {
+        let config =
+            if method == "asc-by-loss" { by_loss([0.2, 0.3], 50, 1.0) } else { by_group(method, &[0.2, 0.3], 50, 1.0) };
         let mut spent = dp_accounting::Ledger::new(Plan::RELATION);
         spent.record(&DpEvent::gaussian_at(10.0).unwrap(), 1).unwrap();
         let accountant = PldAccountant::new(Plan::RELATION);
@@ -160,8 +218,21 @@ fn what_cannot_be_accounted_for_is_refused() {
         @"batches.sampling = by group: expected none: records influence each other's gradients, and no rate could be accounted for"
     );
     insta::assert_snapshot!(
-        refusal(TrainConfig { batches: batches(0.1, 5), ..fair }),
+        refusal(TrainConfig { batches: batches(0.1, 5), ..fair.clone() }),
         @"batches.sampling_rate = 0.1: expected 0.3, the largest rate of a group"
+    );
+    insta::assert_snapshot!(
+        refusal(by_group("asc-by-loss", &[0.1, 0.3], 5, 1.0)),
+        @"batches.sampling = by group: expected by loss, which the weights `rates-by-loss` of the method are for"
+    );
+    let limits = by_loss([0.1, 0.3], 5, 1.0);
+    insta::assert_snapshot!(
+        refusal(TrainConfig { rates_by_loss: limits.rates_by_loss.clone(), ..fair }),
+        @"batches.sampling = by group and by loss: expected one of the two"
+    );
+    insta::assert_snapshot!(
+        refusal(TrainConfig { privacy: Some(privacy("asc")), ..limits }),
+        @"batches.sampling = by loss: expected by group, or a method with the weights `rates-by-loss`, such as asc-by-loss"
     );
     let text = r#"
 model = { name = "logistic-regression" }
@@ -173,6 +244,9 @@ privacy = { method = "asc", target_epsilon = 2.0, delta = 1e-5 }
     let read = TrainConfig::from_toml(text, facts).unwrap();
     assert_eq!(read.batches.sampling_rate.get(), 0.3);
     assert_eq!(read.group_sampling.unwrap().shares.unwrap()[0], 1.0);
+    let by_loss = text.replace(r#"by = "group", rates = [0.1, 0.3]"#, r#"by = "loss", least = 0.1, largest = 0.3"#);
+    let read = TrainConfig::from_toml(&by_loss.replace(r#""asc""#, r#""asc-by-loss""#), facts).unwrap();
+    assert_eq!((read.batches.sampling_rate.get(), read.rates_by_loss.unwrap().levels.unwrap().levels.len()), (0.3, 33));
     let error =
         TrainConfig::from_toml(&text.replace("steps = 5", "steps = 5, sampling_rate = 0.3"), facts).unwrap_err();
     insta::assert_snapshot!(
