@@ -3,12 +3,12 @@
 use std::fmt::Display;
 
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier, PldAccountant, SamplingRate};
-use dp_clipping::{ClipConfig, ClipError, Controller, PresetParams, PublicContext, registry};
+use dp_clipping::{ClipConfig, ClipError, Controller, PresetParams, PublicContext, Weights, registry};
 use dp_linear::{Goal, Objective};
 use dp_table::declaration::{EntryError, question};
-use dp_train::{GroupSampling, ImageShape};
+use dp_train::{GroupSampling, ImageShape, RatesByLoss};
 
-use crate::config::{Decision, MethodChoice, ModelEntry, ModelKind, NetworkName, SamplingEntry};
+use crate::config::{Decision, LEAST_DELTA, MethodChoice, ModelEntry, ModelKind, NetworkName, SamplingEntry};
 use crate::error::Result;
 
 /// Width of a network's hidden layer unless one is given.
@@ -125,6 +125,7 @@ pub(crate) struct SgdMethod {
     /// The largest, where groups have rates of their own.
     pub(crate) sampling_rate: SamplingRate,
     pub(crate) group_sampling: Option<GroupSampling>,
+    pub(crate) rates_by_loss: Option<RatesByLoss>,
     pub(crate) steps: u64,
     pub(crate) learning_rate: Option<f64>,
     /// Whether a person named it.
@@ -191,6 +192,16 @@ fn is_by_rate(clipping: &ClipConfig) -> bool {
 /// The same of a method by its name.
 pub(crate) fn takes_group_rates(name: &str) -> bool {
     registry::find(name).is_ok_and(|entry| is_by_rate(&entry.default_config()))
+}
+
+/// Whether the rates of groups follow their losses.
+fn is_by_loss(clipping: &ClipConfig) -> bool {
+    matches!(clipping.weights, Weights::RatesByLoss { .. })
+}
+
+/// The same of a method by its name.
+pub(crate) fn takes_limits_of_rates(name: &str) -> bool {
+    registry::find(name).is_ok_and(|entry| is_by_loss(&entry.default_config()))
 }
 
 /// Whether a method has this name; another one is refused with its nearest.
@@ -286,6 +297,14 @@ impl Recipe {
         }
     }
 
+    /// The limits of the rates of groups, where these follow losses.
+    pub(crate) fn limits_of_rates(&self) -> Option<&RatesByLoss> {
+        match &self.method {
+            Method::FullDescent(_) | Method::Conditioned { .. } => None,
+            Method::Sgd(named) => named.rates_by_loss.as_ref(),
+        }
+    }
+
     /// Whether the thresholds of groups follow from their rates.
     pub(crate) fn has_thresholds_by_rate(&self) -> bool {
         match &self.method {
@@ -342,7 +361,9 @@ impl Recipe {
                      mean and covariance, and all steps use all records{adjusted}"
                 )
             }
-            Method::Sgd(named) if named.is_asked_for => format!("{}, as asked for", named.name),
+            Method::Sgd(named) if named.is_asked_for => {
+                format!("{}, as asked for{}", named.name, named.rates_in_words())
+            }
             Method::Sgd(named) => format!(
                 "{}, the default for a network: one constant threshold, so that the whole share goes to the gradients and none \
                  to counts",
@@ -389,22 +410,37 @@ impl SgdMethod {
             let message = format!("method.name = \"{name}\": it treats groups differently, and there is no [[group]]");
             return Err(EntryError::new("method.name", message));
         }
-        let group_sampling = method
-            .sampling
-            .as_ref()
-            .map(|SamplingEntry::Group { rates }| {
-                group_sampling(rates, method.sampling_rate, n_groups, records_per_unit)
-            })
-            .transpose()?;
-        if group_sampling.is_none() && is_by_rate(&clipping) {
-            let message = format!(
-                "method.sampling: expected with method.name = \"{name}\", whose groups have rates of their own: sampling = \
-                 {{ by = \"group\", rates = [0.2, 0.5] }}, a public rate for each of {n_groups} groups"
-            );
-            return Err(EntryError::new("method.sampling", message));
+        if let Some(sampling) = &method.sampling {
+            check_sampling(sampling, method.sampling_rate, n_groups, records_per_unit)?;
         }
+        let follow_losses = is_by_loss(&clipping);
+        let (group_sampling, rates_by_loss) = match &method.sampling {
+            Some(SamplingEntry::Group { rates }) if !follow_losses => (Some(group_sampling(rates, n_groups)?), None),
+            Some(SamplingEntry::Loss { least, largest }) if follow_losses => {
+                (None, Some(rates_by_loss(*least, *largest)?))
+            }
+            None if !is_by_rate(&clipping) => (None, None),
+            // Missing, or of the other kind.
+            _ => {
+                let expected = match (follow_losses, is_by_rate(&clipping)) {
+                    (true, _) => {
+                        "whose groups have rates that follow their losses: sampling = { by = \"loss\", least = 0.1, largest = \
+                         0.4 }"
+                            .to_owned()
+                    }
+                    (_, true) => format!(
+                        "whose groups have rates of their own: sampling = {{ by = \"group\", rates = [0.2, 0.5] }}, a public \
+                         rate for each of {n_groups} groups"
+                    ),
+                    _ => "whose rates follow no loss: sampling = { by = \"group\", … }, or name = \"asc-by-loss\"".to_owned(),
+                };
+                let message = format!("method.sampling: expected with method.name = \"{name}\", {expected}");
+                return Err(EntryError::new("method.sampling", message));
+            }
+        };
         let (default_rate, default_steps) = architecture.pace(records_per_unit);
         let largest = group_sampling.as_ref().map(GroupSampling::largest_rate);
+        let largest = largest.or(rates_by_loss.as_ref().map(|limits| limits.largest.get()));
         let rate = largest.or(method.sampling_rate).unwrap_or(default_rate);
         let Some(sampling_rate) = SamplingRate::new(rate).ok().filter(|_| rate > 0.0) else {
             return Err(EntryError::value("method.sampling_rate", rate, "above 0, at most 1"));
@@ -429,13 +465,26 @@ impl SgdMethod {
             clipping,
             sampling_rate,
             group_sampling,
+            rates_by_loss,
             steps,
             learning_rate: method.learning_rate,
             is_asked_for,
         };
         let noise_multiplier = NoiseMultiplier::new(1.0).map_err(|error| unfit(&error))?;
-        named.releases(noise_multiplier, n_groups.max(1), 1).map_err(|error| unfit(&error))?;
+        let delta = Delta::new(LEAST_DELTA).map_err(|error| unfit(&error))?;
+        named.calibrated_event(noise_multiplier, n_groups.max(1), 1, delta).map_err(|error| unfit(&error))?;
         Ok(named)
+    }
+
+    /// The limits of rates that follow losses, and what they mean for thresholds.
+    fn rates_in_words(&self) -> String {
+        let Some(limits) = &self.rates_by_loss else { return String::new() };
+        let share = limits.levels.as_ref().and_then(|found| found.levels.last()).map(|level| level.share);
+        let share = share.map_or(String::new(), |share| format!(" (there with its threshold × {share:.4})"));
+        format!(
+            "; each group is drawn at a rate from {} to {}{share} that follows its noisy loss, and has the same ε as any other",
+            limits.least, limits.largest
+        )
     }
 
     /// What the steps release about a unit: an event, and how often it is met. `noise_multiplier` is
@@ -453,23 +502,32 @@ impl SgdMethod {
         if let Some(sampling) = &self.group_sampling {
             return Ok((sampling.event(&self.clipping, &context, self.steps)?, 1));
         }
+        if let Some(limits) = &self.rates_by_loss {
+            return Ok((limits.event(&self.clipping, &context)?, self.steps));
+        }
         let query = dp_train::step_query(&self.clipping, noise_multiplier, &context, records_per_unit)?;
         let is_sampled = self.sampling_rate.get() < 1.0;
         Ok((if is_sampled { query.poisson_sampled(self.sampling_rate) } else { query }, self.steps))
     }
 
     /// The event of all steps that noise is found for: where the thresholds of groups follow from it,
-    /// that of the group drawn least often, which the others do not exceed.
+    /// that of the group drawn least often, which the others do not exceed. Where rates follow losses,
+    /// `delta` chooses the order of the divergence.
     pub(crate) fn calibrated_event(
         &self,
         noise_multiplier: NoiseMultiplier,
         n_groups: usize,
         records_per_unit: u64,
+        delta: Delta,
     ) -> Result<DpEvent> {
-        match &self.group_sampling {
-            Some(sampling) if sampling.wants_shares(&self.clipping) => {
-                let context = context(noise_multiplier, n_groups);
+        let context = context(noise_multiplier, n_groups);
+        match (&self.group_sampling, &self.rates_by_loss) {
+            (Some(sampling), _) if sampling.wants_shares(&self.clipping) => {
                 Ok(sampling.least_drawn(&self.clipping, &context, self.steps)?)
+            }
+            (_, Some(limits)) => {
+                let (order, divergence) = limits.budget(&self.clipping, &context, self.steps, delta)?;
+                Ok(DpEvent::RenyiAtOrder { order, divergence }.repeated(self.steps))
             }
             _ => {
                 let (event, count) = self.releases(noise_multiplier, n_groups, records_per_unit)?;
@@ -478,7 +536,8 @@ impl SgdMethod {
         }
     }
 
-    /// The same method with the threshold of each group, at this noise and after what was spent.
+    /// The same method with the threshold of each group, or of each rate that losses may choose, at this
+    /// noise and after what was spent.
     pub(crate) fn with_shares(
         self,
         noise_multiplier: NoiseMultiplier,
@@ -493,7 +552,8 @@ impl SgdMethod {
             }
             sampling => sampling,
         };
-        Ok(Self { group_sampling: found, ..self })
+        let limits = self.rates_by_loss.map(|limits| limits.with_levels(&self.clipping, &context, self.steps, delta));
+        Ok(Self { group_sampling: found, rates_by_loss: limits.transpose()?, ..self })
     }
 }
 
@@ -501,24 +561,49 @@ fn context(noise_multiplier: NoiseMultiplier, n_groups: usize) -> PublicContext 
     PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() }
 }
 
-/// Rates of the groups, checked.
-fn group_sampling(
-    rates: &[f64],
+/// Refuses rates of groups where there can be none.
+fn check_sampling(
+    sampling: &SamplingEntry,
     sampling_rate: Option<f64>,
     n_groups: usize,
     records_per_unit: u64,
-) -> Result<GroupSampling, EntryError> {
+) -> Result<(), EntryError> {
+    let by = match sampling {
+        SamplingEntry::Group { .. } => "by group",
+        SamplingEntry::Loss { .. } => "by loss",
+    };
+    let message = if records_per_unit > 1 {
+        format!(
+            "method.sampling = {by}: expected none where [unit] has several records: they would be drawn one by one"
+        )
+    } else if sampling_rate.is_some() {
+        "method.sampling and method.sampling_rate: expected one of the two".to_owned()
+    } else if n_groups == 0 {
+        format!("method.sampling = {by}: there is no [[group]]")
+    } else {
+        return Ok(());
+    };
+    Err(EntryError::new("method.sampling", message))
+}
+
+/// Limits of rates that follow losses, checked.
+fn rates_by_loss(least: f64, largest: f64) -> Result<RatesByLoss, EntryError> {
+    let rate = |name: &str, rate: f64| {
+        let valid = SamplingRate::new(rate).ok().filter(|_| rate >= LEAST_GROUP_RATE);
+        let message = || format!("method.sampling.{name} = {rate:?}: expected {LEAST_GROUP_RATE:?} to 1");
+        valid.ok_or_else(|| EntryError::new("method.sampling", message()))
+    };
+    let limits = RatesByLoss::new(rate("least", least)?, rate("largest", largest)?);
+    if least >= largest {
+        let message = format!("method.sampling.least = {least:?}: expected below largest = {largest:?}");
+        return Err(EntryError::new("method.sampling", message));
+    }
+    Ok(limits)
+}
+
+/// Rates of the groups, checked.
+fn group_sampling(rates: &[f64], n_groups: usize) -> Result<GroupSampling, EntryError> {
     let refused = |message: String| EntryError::new("method.sampling", message);
-    if records_per_unit > 1 {
-        let message = "method.sampling = by group: expected none where [unit] has several records: they would be drawn one by one";
-        return Err(refused(message.into()));
-    }
-    if sampling_rate.is_some() {
-        return Err(refused("method.sampling and method.sampling_rate: expected one of the two".into()));
-    }
-    if n_groups == 0 {
-        return Err(refused("method.sampling = by group: there is no [[group]]".into()));
-    }
     if rates.is_empty() {
         let message = format!("method.sampling.rates has 0 values: expected one for each of {n_groups} groups");
         return Err(refused(message));

@@ -204,7 +204,15 @@ fn config(rows: &impl GroupedRows, known: Inputs<'_>, facts: FeatureFacts, run: 
     };
     // Without privacy all records are drawn alike.
     let group_sampling = privacy.as_ref().and_then(|_| named.group_sampling.clone());
-    Ok(TrainConfig { optimiser, l2, group_sampling, privacy, ..TrainConfig::new(model, loss, batches, rates) })
+    let rates_by_loss = privacy.as_ref().and_then(|_| named.rates_by_loss.clone());
+    Ok(TrainConfig {
+        optimiser,
+        l2,
+        group_sampling,
+        rates_by_loss,
+        privacy,
+        ..TrainConfig::new(model, loss, batches, rates)
+    })
 }
 
 /// Noise of a unit of several records.

@@ -96,7 +96,8 @@ class FairDPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         the latter two answer as ``decision="balanced"`` does; or a clipping method with
         ``sampling_rate``, ``steps``, ``learning_rate`` and ``settings``. With
         ``sampling={"by": "group", "rates": [...]}`` each group is drawn at its own public rate;
-        ``"asc"`` needs it, and clips groups so that all have the same ε.
+        ``"asc"`` needs it, and clips groups so that all have the same ε. ``"asc-by-loss"`` needs
+        ``sampling={"by": "loss", "least": 0.1, "largest": 0.4}``: rates follow the noisy losses of groups.
     fairness, fairness_options
         ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``,
         ``"equal-opportunity"``, ``"demographic-parity"``, with ``max_loss`` (0.02), ``max_gap`` (0) and

@@ -28,13 +28,13 @@ pub struct MethodChoice {
     pub settings: Option<PresetParams>,
 }
 
-/// `sampling = { by = "group", rates = […] }`.
+/// `sampling = { by = "group", rates = […] }`, or `{ by = "loss", least = …, largest = … }`.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(
     tag = "by",
     rename_all = "kebab-case",
     deny_unknown_fields,
-    expecting = "{ by = \"group\", rates = [0.2, 0.5] }"
+    expecting = "{ by = \"group\", rates = [0.2, 0.5] } or { by = \"loss\", least = 0.1, largest = 0.4 }"
 )]
 #[non_exhaustive]
 pub enum SamplingEntry {
@@ -45,6 +45,23 @@ pub enum SamplingEntry {
         /// one's change first.
         rates: Vec<f64>,
     },
+    /// Groups have rates that follow their noisy losses.
+    Loss {
+        /// The least rate of a group.
+        least: f64,
+        /// The largest.
+        largest: f64,
+    },
+}
+
+impl SamplingEntry {
+    /// As a person may have written it.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Group { rates } => format!("sampling by group {rates:?}"),
+            Self::Loss { least, largest } => format!("sampling by loss, {least} to {largest}"),
+        }
+    }
 }
 
 impl MethodChoice {

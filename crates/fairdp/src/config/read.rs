@@ -419,7 +419,7 @@ impl Config {
         given.extend(self.model.hidden.as_ref().map(|hidden| format!("hidden {hidden:?}")));
         given.extend(name.as_ref().filter(|name| *name != "auto").map(|name| format!("method {name}")));
         given.extend(sampling_rate.map(|rate| format!("sampling_rate {rate}")));
-        given.extend(sampling.as_ref().map(|SamplingEntry::Group { rates }| format!("sampling by group {rates:?}")));
+        given.extend(sampling.as_ref().map(SamplingEntry::in_words));
         given.extend(steps.map(|steps| format!("steps {steps}")));
         given.extend(learning_rate.map(|rate| format!("learning_rate {rate}")));
         let settings = settings.as_ref().map(|settings| serde_json::to_value(settings).unwrap_or_default());

@@ -97,7 +97,7 @@ impl Limits<'_> {
         let calibration = Calibration::of_remaining_budget(spent.clone(), epsilon, delta)?;
         let noise_multiplier = calibration.noise_multiplier(|sigma| {
             // Noise for which that of the counts is out of range is no candidate.
-            named.calibrated_event(sigma, n_groups, per_unit).unwrap_or(DpEvent::NonPrivate)
+            named.calibrated_event(sigma, n_groups, per_unit, delta).unwrap_or(DpEvent::NonPrivate)
         })?;
         let named = named.clone().with_shares(noise_multiplier, n_groups, &spent, delta)?;
         let (event, count) = named.releases(noise_multiplier, n_groups, per_unit)?;

@@ -153,6 +153,14 @@ pub(super) fn sampling(plan: &FitPlan) -> String {
             plan.groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
         );
     }
+    if let Some(limits) = plan.candidates.iter().find_map(|candidate| candidate.recipe.limits_of_rates()) {
+        return format!(
+            "Poisson by group: this program drew every record into every batch with a probability from {} to {}, independently, by \
+             ChaCha20; that of a group followed from the noisy losses of earlier steps, and the larger it was, the smaller was the \
+             group's threshold; which records a batch has is not released; {DIVIDED}",
+            limits.least, limits.largest
+        );
+    }
     let mut rates: Vec<f64> = plan.candidates.iter().map(|candidate| candidate.recipe.sampling_rate()).collect();
     rates.retain(|rate| *rate < 1.0);
     let batches = if rates.is_empty() {

@@ -22,7 +22,7 @@ use serde::de::value::StrDeserializer;
 use crate::config::read::{absolute, encoding, with_vectors};
 use crate::config::{GroupEntry, LEAST_DELTA, MethodChoice, ModelEntry, ModelKind, SamplingEntry};
 use crate::error::{FairdpError, Result};
-use crate::recipe::{Recipe, TableFacts, decision_of_method, takes_group_rates};
+use crate::recipe::{Recipe, TableFacts, decision_of_method, takes_group_rates, takes_limits_of_rates};
 use crate::text_marks::with_options;
 
 use self::columns::{BinsOf, column, group, vector};
@@ -131,7 +131,12 @@ impl InitOptions {
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");
         let rates = vec![GROUP_RATE; self.groups.len()];
-        let sampling = takes_group_rates(name).then_some(SamplingEntry::Group { rates });
+        let sampling = if takes_limits_of_rates(name) {
+            let [least, largest] = LIMITS_OF_RATES;
+            Some(SamplingEntry::Loss { least, largest })
+        } else {
+            takes_group_rates(name).then_some(SamplingEntry::Group { rates })
+        };
         let method = MethodChoice { name: self.method.clone(), sampling, ..MethodChoice::default() };
         // Columns are not read yet, and no name is refused for a vector or for an image.
         let facts = TableFacts {
@@ -151,6 +156,9 @@ impl InitOptions {
 
 /// With which a step draws the records of any group, where groups have rates of their own.
 const GROUP_RATE: f64 = 0.5;
+
+/// Limits of rates that follow losses, around the same.
+const LIMITS_OF_RATES: [f64; 2] = [0.25, 1.0];
 
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
 
@@ -255,8 +263,10 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     for name in &options.groups {
         group(&mut groups, find(name, "--group")?)?;
     }
-    if options.method.as_deref().is_some_and(takes_group_rates) {
-        rates(&mut text, &groups)?;
+    match options.method.as_deref() {
+        Some(name) if takes_limits_of_rates(name) => limits_of_rates(&mut text),
+        Some(name) if takes_group_rates(name) => rates(&mut text, &groups)?,
+        _ => {}
     }
     text.push_str(&groups);
     let most = BinsOf::enough(epsilon);
@@ -266,6 +276,16 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     };
     inputs(&mut text, &guess, options, BinsOf::of(n_records, epsilon, range.is_some()));
     Ok(text)
+}
+
+/// The limits of rates that follow losses.
+fn limits_of_rates(text: &mut String) {
+    let [least, largest] = LIMITS_OF_RATES;
+    let _ = writeln!(
+        text,
+        "# Limits of the rate of a group, which follows its noisy loss: the larger the rate, the smaller its threshold.\n\
+         sampling = {{ by = \"loss\", least = {least:?}, largest = {largest:?} }}"
+    );
 }
 
 /// The rates of these groups: alike, until somebody who knows what is public of them says otherwise.

@@ -28,12 +28,13 @@ fn audited(model: &'static str, method: &'static str, more: &[&str]) -> (Value, 
 }
 
 const MLP: &str = "\"mlp\"\nhidden = [8]";
-const METHODS: [(&str, &str); 5] = [
+const METHODS: [(&str, &str); 6] = [
     ("\"auto\"", "\"auto\""),
     ("\"additive\"", "\"dpsgd-f\"\nsampling_rate = 0.2\nsteps = 60"),
     (MLP, "\"auto\"\nsampling_rate = 0.2\nsteps = 60"),
     (MLP, "\"group-dro\"\nsampling_rate = 0.2\nsteps = 60"),
     (MLP, "\"asc\"\nsampling = { by = \"group\", rates = [0.2, 0.1, 0.2, 0.2] }\nsteps = 60"),
+    (MLP, "\"asc-by-loss\"\nsampling = { by = \"loss\", least = 0.1, largest = 0.3 }\nsteps = 60"),
 ];
 
 /// An honest run stands, and a good part of its ε is found where there are weights for many canaries.
@@ -63,10 +64,11 @@ fn faults_are_refuted() {
         let (report, code) = audited(model, method, &["--plant", fault]);
         assert_eq!((code, &report["plant"]), (4, &fault.into()), "{fault}: {report}");
     }
-    for fault in ["group-rate", "group-threshold"] {
-        let (model, method) = METHODS[4];
-        let (report, code) = audited(model, method, &["--plant", fault]);
-        assert_eq!((code, &report["white_box"]["refuted"]), (4, &true.into()), "{fault}: {report}");
+    for (model, method) in &METHODS[4..] {
+        for fault in ["group-rate", "group-threshold"] {
+            let (report, code) = audited(model, method, &["--plant", fault]);
+            assert_eq!((code, &report["white_box"]["refuted"]), (4, &true.into()), "{method}, {fault}: {report}");
+        }
     }
     for (model, method) in &METHODS[1..4] {
         let (report, code) = audited(model, method, &["--plant", "noise"]);
@@ -122,7 +124,7 @@ fn what_cannot_be_attacked_is_refused() {
     assert_eq!(refused(here, &["audit", "fairdp.toml", "--repeats", "1", "-q"]).0, 2);
     assert_eq!(refused(here, &["audit", "fairdp.toml", "--plant", "other", "-q"]).0, 2);
     let (code, message) = refused(here, &["audit", "fairdp.toml", "--plant", "group-threshold", "-q"]);
-    assert!(code == 2 && message.contains("expected with method.name = \"asc\" alone"), "{message}");
+    assert!(code == 2 && message.contains("expected with method.name = \"asc\" or \"asc-by-loss\" alone"), "{message}");
     fs::create_dir(here.join("taken")).unwrap();
     assert_eq!(refused(here, &["audit", "fairdp.toml", "--out", "taken", "-q"]).0, 3);
 }

@@ -61,6 +61,30 @@ fn groups_drawn_at_their_own_rates_have_one_epsilon() {
     assert!(of_groups[0] < 0.7 && of_groups[1..].iter().all(|one| (0.999..=1.0).contains(one)), "{of_groups:?}");
 }
 
+/// Rates that follow losses: one event for all groups, a bound without a lower end, and the same plan and
+/// release as the accountant finds again.
+#[test]
+fn groups_drawn_by_their_losses_have_one_epsilon() {
+    let method = "\"asc-by-loss\"\nsampling = { by = \"loss\", least = 0.1, largest = 0.4 }\nsteps = 40";
+    let folder = declared(8_000, with("\"additive\"", method));
+    let here = folder.path();
+    let plan = done(here, &["fit", "fairdp.toml", "--plan"]);
+    let expected =
+        "asc-by-loss, as asked for; each group is drawn at a rate from 0.1 to 0.4 (there with its threshold × 0.";
+    assert!(plan.contains(expected) && plan.contains("mechanism of Rényi divergence"), "{plan}");
+    done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
+    let statement = json(here.join("run/release/statement.json"));
+    let epsilon = statement["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 1.0 && epsilon > 0.999 && statement["mark"] == "certified", "{statement}");
+    assert!(statement.get("epsilon_of_groups").is_none_or(|groups| groups.as_object().unwrap().is_empty()));
+    let gradients =
+        statement["events"].as_array().unwrap().iter().find(|event| event["purpose"] == "gradients").unwrap();
+    assert_eq!(gradients["count"], 40);
+    let sampling = statement["sampling"].as_str().unwrap();
+    assert!(sampling.contains("that of a group followed from the noisy losses of earlier steps"), "{sampling}");
+    done(here, &["verify", "run"]);
+}
+
 fn spends_the_budget(name: &str, method: &str) {
     let folder = declared(8_000, |config| {
         config.replace("kind = \"auto\"", "kind = \"additive\"").replace("name = \"auto\"", &format!("name = {method}"))
@@ -146,6 +170,17 @@ fn what_a_method_cannot_do_is_refused_by_key() {
     assert!(message.contains("method.sampling.rates = 0.0: expected 1e-6 to 1"), "{message}");
     let message = refusal("\"auto\"", "\"asc\"\nsampling_rate = 0.5\nsampling = { by = \"group\", rates = [0.5, 1] }");
     assert!(message.contains("method.sampling and method.sampling_rate: expected one of the two"), "{message}");
+    let message = refusal("\"auto\"", "\"asc-by-loss\"\nsampling = { by = \"group\", rates = [0.5, 1, 1, 1] }");
+    assert!(
+        message.contains("whose groups have rates that follow their losses: sampling = { by = \"loss\""),
+        "{message}"
+    );
+    let message = refusal("\"auto\"", "\"asc-by-loss\"\nsampling = { by = \"loss\", least = 0.5, largest = 0.5 }");
+    assert!(message.contains("method.sampling.least = 0.5: expected below largest = 0.5"), "{message}");
+    let message = refusal("\"auto\"", "\"asc\"\nsampling = { by = \"loss\", least = 0.1, largest = 0.5 }");
+    assert!(message.contains("a public rate for each of 4 groups"), "{message}");
+    let message = refusal("\"auto\"", "\"dpsgd\"\nsampling = { by = \"loss\", least = 0.1, largest = 0.5 }");
+    assert!(message.contains("or name = \"asc-by-loss\""), "{message}");
     let message = refusal("\"auto\"", "\"auto\"\nsteps = 3");
     assert!(message.contains("method.steps: expected with a method by name alone"), "{message}");
     let message = refusal("\"auto\"", "\"dpsgd\"\nsettings = { clip_nrom = 1 }");

@@ -110,7 +110,7 @@ fn run(
         });
     }
     if options.fault == Some(AuditFault::GroupThreshold) && !config.recipe()?.has_thresholds_by_rate() {
-        let expected = "with method.name = \"asc\" alone, whose groups have thresholds of their own";
+        let expected = "with method.name = \"asc\" or \"asc-by-loss\" alone, whose groups have thresholds of their own";
         return Err(FairdpError::invalid("--plant", AuditFault::GroupThreshold.name(), expected));
     }
     if let Some(out) = options.out.as_ref().filter(|out| out.exists()) {

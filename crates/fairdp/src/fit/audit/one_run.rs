@@ -92,6 +92,12 @@ impl OneRunAttack<'_> {
         let Method::Sgd(named) = &self.plan.candidates[0].recipe.method else {
             return Ok(vec![claim(sigma, SamplingRate::new(1.0)?, planned.count)?]);
         };
+        if let Some(limits) = &named.rates_by_loss {
+            let levels = limits.levels.as_ref().map_or(&[][..], |found| &found.levels);
+            let noise = NoiseMultiplier::new(sigma)?;
+            let claim = Claim::of_any_level(noise, levels, &planned.event, planned.count, delta)?;
+            return Ok(claim.into_iter().collect());
+        }
         let Some(sampling) = &named.group_sampling else {
             let units = self.training.records_per_unit as f64;
             return Ok(vec![claim(sigma * units, named.sampling_rate, planned.count)?]);
