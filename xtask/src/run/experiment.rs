@@ -119,6 +119,8 @@ pub(crate) struct MethodSetting {
     pub(crate) batches: Option<(BatchSize, u64)>,
     /// Rates of the groups over that of the batches, for groups that are drawn at rates of their own.
     pub(crate) group_rates: Option<&'static [f64]>,
+    /// Limits, over the rate of the batches, of rates that follow the losses of groups.
+    pub(crate) limits_of_rates: Option<[f64; 2]>,
     /// Inputs are conditioned by private releases first; everything above but the noise is then
     /// unused.
     pub(crate) conditioned: Option<Goal>,
@@ -155,6 +157,7 @@ impl MethodSetting {
             optimiser: OptimiserConfig::default(),
             batches: None,
             group_rates: None,
+            limits_of_rates: None,
             conditioned: None,
             adjusted: None,
             least_squares: false,

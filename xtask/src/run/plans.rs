@@ -5,7 +5,7 @@ use dp_accounting::{
     Accountant, Calibration, DpEvent, Ledger, NoiseMultiplier, PldAccountant, RdpAccountant, SamplingRate,
 };
 use dp_clipping::{Coupling, registry};
-use dp_train::{BatchPlan, GroupSampling, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+use dp_train::{BatchPlan, GroupSampling, Plan, PrivacyConfig, PublicFacts, RatesByLoss, TrainConfig};
 
 use super::conditioned::ConditionedPlan;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
@@ -200,6 +200,13 @@ fn plan(
         .map(|rates| {
             let rate = |share: &f64| SamplingRate::new(share * batches.sampling_rate.get());
             anyhow::Ok(GroupSampling::new(rates.iter().map(rate).collect::<Result<_, _>>()?))
+        })
+        .transpose()?;
+    config.rates_by_loss = setting
+        .limits_of_rates
+        .map(|limits| {
+            let [least, largest] = limits.map(|share| SamplingRate::new(share * batches.sampling_rate.get()));
+            anyhow::Ok(RatesByLoss::new(least?, largest?))
         })
         .transpose()?;
     let with = |noise_multiplier| {

@@ -138,7 +138,7 @@ fn marked(bound: &EpsilonBound, scope: Option<&Scope>) -> MarkedEpsilon {
 /// If a bound is not positive and finite.
 pub(crate) fn group_epsilons(plan: &Plan, group_bounds: &[Vec<f64>]) -> anyhow::Result<Vec<MarkedEpsilon>> {
     let config = plan.config();
-    let privacy = config.privacy.as_ref().filter(|_| plan.certified() && config.group_sampling.is_none());
+    let privacy = config.privacy.as_ref().filter(|_| plan.certified() && plan.rates_at(None).is_none());
     let Some(privacy) = privacy.filter(|privacy| privacy.clipping.needs_groups()) else {
         return Ok(Vec::new());
     };

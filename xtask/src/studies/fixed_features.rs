@@ -58,6 +58,9 @@ pub(crate) struct Setting {
 
 /// The method that draws groups at rates of their own.
 pub(crate) const ASC: &str = "asc";
+pub(crate) const ASC_BY_LOSS: &str = "asc-by-loss";
+/// Limits of rates that follow losses, over the rate of the batches: half of it at equal losses.
+const LIMITS_OF_RATES: [f64; 2] = [0.25, 1.0];
 
 /// ε at which all are compared; one for a first look.
 pub(crate) fn epsilons(quick: bool) -> &'static [f64] {
@@ -212,7 +215,11 @@ impl Setting {
 
     /// A clipping method at a point of the grid, with the rates of the groups where it has them.
     pub(crate) fn method(&self, name: &'static str, rate: f64, bound: f64) -> MethodSetting {
-        MethodSetting { group_rates: self.group_rates.filter(|_| name == ASC), ..method(name, rate, bound) }
+        MethodSetting {
+            group_rates: self.group_rates.filter(|_| name == ASC),
+            limits_of_rates: (name == ASC_BY_LOSS).then_some(LIMITS_OF_RATES),
+            ..method(name, rate, bound)
+        }
     }
 
     /// These methods on these records and features.

@@ -10,7 +10,9 @@ use dp_train::LearningRate;
 use study_report::{Claim, Judged, Ranked, StudyPresentation};
 
 use super::beyond::{self, NOTHING_TO_SELECT, OURS};
-use super::fixed_features::{ALL_POINTS, ASC, BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method};
+use super::fixed_features::{
+    ALL_POINTS, ASC, ASC_BY_LOSS, BestPoint, QUICK_SHARE, Setting, conditioned, epsilons, method,
+};
 use super::rivals::RIVALS;
 use super::study::{FollowUp, Study, StudyArgs};
 use crate::run::conditioned::{ADJUSTED, method_of};
@@ -20,11 +22,12 @@ use crate::run::features::Features;
 use crate::run::images::few_eights;
 
 /// The clipping methods of the papers, their baselines, weights of groups and, last, rates of groups.
-const SEARCHED: [&str; RIVALS.len() + 2] = {
-    let mut all = [GROUP_DRO; RIVALS.len() + 2];
+const SEARCHED: [&str; RIVALS.len() + 3] = {
+    let mut all = [GROUP_DRO; RIVALS.len() + 3];
     let (papers, _) = all.split_at_mut(RIVALS.len());
     papers.copy_from_slice(&RIVALS);
-    all[RIVALS.len() + 1] = ASC;
+    all[RIVALS.len() + 1] = ASC_BY_LOSS;
+    all[RIVALS.len() + 2] = ASC;
     all
 };
 const GROUP_DRO: &str = "group-dro";
@@ -40,7 +43,7 @@ const EIGHT_TWICE: [f64; 10] = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5
 
 /// The clipping methods that are searched for: rates of groups where some group is known to be small.
 fn searched(group_rates: Option<&[f64]>) -> &'static [&'static str] {
-    if group_rates.is_some() { &SEARCHED } else { &SEARCHED[..SEARCHED.len() - 1] }
+    if group_rates.is_some() { &SEARCHED } else { &SEARCHED[..SEARCHED.len() - 2] }
 }
 /// A threshold for each group after the training of DPSGD, with class priors in the loss or without, and
 /// after that of what is recommended.
@@ -206,8 +209,10 @@ fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
     };
     let words = judged.words();
     let clipping: Vec<String> = setting.searched.iter().map(|name| at(name)).collect();
-    let by_rate =
-        setting.group_rates.map(|_| claim(&format!("{ASC} has a higher {words} than dpsgd"), ASC, &[at("dpsgd")]));
+    let by_rates = [ASC, ASC_BY_LOSS]
+        .into_iter()
+        .filter(|_| setting.group_rates.is_some())
+        .map(|name| claim(&format!("{name} has a higher {words} than dpsgd"), name, &[at("dpsgd")]));
     let mut claims = vec![
         claim(&format!("{GROUP_DRO} has a higher {words} than dpsgd"), GROUP_DRO, &[at("dpsgd")])?,
         claim(&format!("{ADJUSTED}, class priors alone, has a higher {words} than dpsgd"), ADJUSTED, &[at("dpsgd")])?,
@@ -223,7 +228,9 @@ fn claims_of(setting: &Setting, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
             &[at(LEAST_SQUARES)],
         )?,
     ];
-    claims.extend(by_rate.transpose()?);
+    for claim in by_rates {
+        claims.push(claim?);
+    }
     if judged == Judged::WorstGroup {
         let pairs =
             [(DPSGD_THRESHOLDS, "dpsgd"), (ADJUSTED_THRESHOLDS, ADJUSTED), (RECOMMENDED_THRESHOLDS, RECOMMENDED)];
