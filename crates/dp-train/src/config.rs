@@ -8,12 +8,14 @@ use dp_engine::{Loss, ModelConfig, OptimiserConfig, PublicFacts};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
+use crate::batch_plan::BatchPlan;
 use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
 use crate::group_sampling::GroupSampling;
-use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
+use crate::plan::Plan;
 use crate::rates_by_loss::RatesByLoss;
 use crate::schedule::LearningRate;
+use crate::train_config::{PrivacyConfig, TrainConfig};
 
 /// The document, before what depends on the data is worked out.
 #[derive(Deserialize)]

@@ -190,6 +190,10 @@ pub(crate) fn largest_share(parameter: &'static str, guess: f64, fits: impl Fn(f
             high = middle;
         }
     }
+    if low < LEAST_SHARE {
+        let expected = format!("closer to each other: a group would have less than {LEAST_SHARE:e} of the threshold");
+        return Err(TrainError::invalid(parameter, format!("a ratio of {guess}"), expected));
+    }
     Ok(low)
 }
 
@@ -288,5 +292,9 @@ mod tests {
         let delta = Delta::new(1e-5).unwrap();
         let refused = rates(&[0.1, 0.9]).with_equal_epsilon(&counts, &context(1.0), 10, &spent, delta).unwrap_err();
         assert!(refused.to_string().contains("the counts of the method alone"), "{refused}");
+        // A record that is never drawn, but for a chance below δ, costs nothing: nor may the other.
+        let clipping = registry::find("asc").unwrap().default_config();
+        let refused = rates(&[1e-7, 1.0]).with_equal_epsilon(&clipping, &context(0.03), 1, &spent, delta).unwrap_err();
+        assert!(refused.to_string().contains("less than 1e-6 of the threshold"), "{refused}");
     }
 }

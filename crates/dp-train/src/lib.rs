@@ -2,6 +2,7 @@
 #![deny(missing_debug_implementations)]
 
 pub mod analysis;
+mod batch_plan;
 mod checkpoint;
 mod config;
 mod device_name;
@@ -9,6 +10,7 @@ mod early_stopping;
 mod error;
 mod group_sampling;
 mod observer;
+mod own_parts;
 mod plan;
 mod purpose;
 mod random_stream;
@@ -18,7 +20,9 @@ pub mod ranks;
 mod rates_by_loss;
 mod sampler;
 mod schedule;
+mod step_event;
 mod stream_state;
+mod train_config;
 mod trainer;
 
 /// The quantities and ledgers that plans and trainers take and give.
@@ -33,6 +37,7 @@ pub use rand_chacha;
 /// The version whose `Value` holds the memory of an [`Observer`].
 pub use serde_json;
 
+pub use batch_plan::BatchPlan;
 pub use checkpoint::{CheckpointInterval, Checkpoints};
 pub use device_name::DeviceName;
 #[cfg(feature = "bert")]
@@ -47,7 +52,8 @@ pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use error::{Result, TrainError};
 pub use group_sampling::GroupSampling;
 pub use observer::{Observer, StepState, StepView, Unobserved};
-pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, conditions_of_own_method, step_query};
+pub use own_parts::conditions_of_own_method;
+pub use plan::Plan;
 pub use purpose::Purpose;
 pub use random_stream::RandomStream;
 pub use random_streams::{Generators, RandomStreams};
@@ -55,6 +61,8 @@ pub use randomness::Randomness;
 pub use rates_by_loss::{RateLevel, RateLevels, RatesByLoss};
 pub use sampler::PoissonSampler;
 pub use schedule::LearningRate;
+pub use step_event::step_query;
+pub use train_config::{PrivacyConfig, TrainConfig};
 #[cfg(feature = "audit")]
 pub use trainer::{BeforeNoise, FixedStep};
 pub use trainer::{Execution, RunCounts, Trainer};

@@ -144,9 +144,7 @@ impl RatesByLoss {
             let rate = match step {
                 0 => self.least,
                 N_STEPS => self.largest,
-                _ => SamplingRate::new(
-                    (least * ratio.powf(f64::from(step) / f64::from(N_STEPS))).min(self.largest.get()),
-                )?,
+                _ => SamplingRate::new((least * root_power(ratio, step)).min(self.largest.get()))?,
             };
             let fits = |share: f64| Ok(divergence(&query(clipping, context, rate, share)?, order.get())? <= budget);
             let share = largest_share("batches.sampling.largest", least / rate.get(), fits)?;
@@ -184,6 +182,18 @@ impl RatesByLoss {
         };
         weights.iter().filter_map(of_weight).collect()
     }
+}
+
+/// `ratio^(step/32)` by square roots and products alone, whose last digit is the same everywhere.
+fn root_power(ratio: f64, step: u32) -> f64 {
+    let (mut power, mut root) = (1.0, ratio);
+    for bit in (0..N_STEPS.ilog2()).rev() {
+        root = root.sqrt();
+        if step & (1 << bit) != 0 {
+            power *= root;
+        }
+    }
+    power
 }
 
 /// Rényi divergence of one release about a record, in the larger direction.

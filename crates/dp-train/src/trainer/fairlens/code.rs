@@ -88,8 +88,9 @@ mod tests {
     use candle_core::{DType, Device};
 
     use super::*;
-    use crate::plan::{BatchPlan, TrainConfig};
+    use crate::batch_plan::BatchPlan;
     use crate::schedule::LearningRate;
+    use crate::train_config::TrainConfig;
     use crate::{Loss, ModelConfig, PublicFacts};
     use dp_engine::ops::Activation;
 

@@ -7,7 +7,7 @@ use super::Addition;
 use super::groups::{group_means, members, pair_weights};
 use crate::analysis::Curvature;
 use crate::error::Result;
-use crate::plan::TrainConfig;
+use crate::train_config::TrainConfig;
 
 /// As [`super::paper`]. ∇R1 is two Hessian-vector products, `Σ_k c_k H_Bk w + (1/B) Σ_i (s_i − 1)
 /// H_i u`.

@@ -16,7 +16,7 @@ use self::code::Shares;
 use self::differences::Differences;
 use self::network::Network;
 use crate::error::{Result, TrainError};
-use crate::plan::TrainConfig;
+use crate::train_config::TrainConfig;
 
 /// FairLens's regularisers, and their derivatives.
 ///
@@ -190,7 +190,7 @@ mod tests {
     use rand_chacha::ChaCha20Rng;
 
     use super::*;
-    use crate::plan::BatchPlan;
+    use crate::batch_plan::BatchPlan;
     use crate::schedule::LearningRate;
     use crate::{Engine, Loss, ModelConfig, PublicFacts};
     use dp_engine::ops::Activation;
