@@ -171,6 +171,10 @@ def test_a_method_by_name_and_a_network():
     model = FairDPClassifier(4.0, **DECLARED, **method).fit(X, y, sensitive_features=sex)
     of_groups = model.statement_["epsilon_of_groups"].values()
     assert len(of_groups) == 2 and all(3.96 < epsilon <= 4 for epsilon in of_groups)
+    method["method"] = "asc-by-loss"
+    method["method_options"]["sampling"] = {"by": "loss", "least": 0.2, "largest": 0.8}
+    model = FairDPClassifier(4.0, **DECLARED, **method).fit(X, y, sensitive_features=sex)
+    assert 3.99 < model.statement_["epsilon"] <= 4 and "at a rate from 0.2 to 0.8" in model.statement_["method"]
     with pytest.raises(FairDPError, match="sampling.*expected with"):
         FairDPClassifier(**DECLARED, method="asc").fit(X, y, sensitive_features=sex)
     model = FairDPClassifier(8.0, **DECLARED, model="mlp", hidden=[8]).fit(X, y, sensitive_features=sex)

@@ -70,8 +70,8 @@ def audit(
     ``canaries`` enter the gradients, each by a fair coin, at most as many as there are weights;
     ``repeats`` are the repetitions of every other release, as many as find half of the noise unless
     given. ``plant`` puts a fault in, to see that it is found: ``"noise"``, ``"uncharged"``,
-    ``"group-rate"`` or, with ``"asc"``, ``"group-threshold"``. ``start_from`` is the release that a run of a configuration starts from, as of
-    :func:`fairdp.fit`; an estimator has its own. ``out`` is a folder to make, whose private part gets the report.
+    ``"group-rate"`` or, with ``"asc"`` and ``"asc-by-loss"``, ``"group-threshold"``. ``start_from`` is
+    the release that a run of a configuration starts from, as of :func:`fairdp.fit`; an estimator has its own. ``out`` is a folder to make, whose private part gets the report.
     """
     options = {
         "canaries": canaries,
