@@ -177,7 +177,7 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
         }
         Protocol::Code => Vec::new(),
     };
-    let default = "These are the defaults of the authors' code, and not what printed the table: the text's settings with the code's sigmoid \
+    let default = "These are the defaults of the authors' code, with which the table does not agree: the text's settings with the code's sigmoid \
                    agree with it, below.";
     let code_causes = ["dpsgd", "fairlens", "dpsgd-f", "dpsgd-global", "dpsgd-global-adapt"]
         .map(|method| Cause::new(method, default))

@@ -241,7 +241,7 @@ pub(crate) fn with_momentum(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// Costs of two groups that differ by at most so much are equal (Xu 2020, 6.2: "for example τ =
+/// Costs of two groups that differ by at most so much are equal (Xu 2020, 6.1: "for example τ =
 /// 0.05").
 const EQUAL: f64 = 0.05;
 
@@ -297,5 +297,5 @@ pub(crate) fn claims(
 fn equal_cost(label: &str, method: &str, experiment: &str, data: &str, groups: (&str, &str)) -> anyhow::Result<Claim> {
     let (less, more) = groups;
     let text = format!("{label} costs groups {less} and {more} equally, within five points of accuracy, on {data}");
-    Claim::alike(&text, "Xu 2020, 6.2", experiment, method, "privacy_cost", groups, EQUAL)
+    Claim::alike(&text, "Xu 2020, 6.1", experiment, method, "privacy_cost", groups, EQUAL)
 }
