@@ -149,7 +149,15 @@ impl GroupSampling {
                 continue;
             }
             let fits = |share: f64| Ok(epsilon(&query(clipping, context, rate, share)?.repeated(steps))? <= target);
-            known.push((rate, largest_share("batches.sampling.rates", least / rate.get(), fits)?));
+            let Some(share) = largest_share(least / rate.get(), fits)? else {
+                let expected = format!(
+                    "closer to each other: a group would have less than {LEAST_SHARE:e} of the threshold, or the counts of the method \
+                     alone cost it more than the others have"
+                );
+                let value = format!("{} and {}", least, rate.get());
+                return Err(TrainError::invalid("batches.sampling.rates", value, expected));
+            };
+            known.push((rate, share));
         }
         let share = |rate: &SamplingRate| known.iter().find(|(of, _)| of == rate).map_or(LEAST_SHARE, |(_, s)| *s);
         let shares = self.rates.iter().map(share).collect();
@@ -158,10 +166,10 @@ impl GroupSampling {
 }
 
 /// The largest share that fits, rounded down, in a search from a guess; the cost grows with the share.
-/// `parameter` is blamed where none fits.
-pub(crate) fn largest_share(parameter: &'static str, guess: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<f64> {
+/// `None` if it is below the least share.
+pub(crate) fn largest_share(guess: f64, fits: impl Fn(f64) -> Result<bool>) -> Result<Option<f64>> {
     if fits(1.0)? {
-        return Ok(1.0);
+        return Ok(Some(1.0));
     }
     let (mut low, mut high) = (guess, 1.0);
     let mut factor = 0.98;
@@ -170,9 +178,7 @@ pub(crate) fn largest_share(parameter: &'static str, guess: f64, fits: impl Fn(f
         low *= factor;
         factor *= factor;
         if low < LEAST_SHARE {
-            let expected =
-                "closer to each other: the counts of the method alone cost the group more than the others have";
-            return Err(TrainError::invalid(parameter, format!("a ratio of {guess}"), expected));
+            return Ok(None);
         }
     }
     // From below towards a bound that a guess is close to.
@@ -190,11 +196,7 @@ pub(crate) fn largest_share(parameter: &'static str, guess: f64, fits: impl Fn(f
             high = middle;
         }
     }
-    if low < LEAST_SHARE {
-        let expected = format!("closer to each other: a group would have less than {LEAST_SHARE:e} of the threshold");
-        return Err(TrainError::invalid(parameter, format!("a ratio of {guess}"), expected));
-    }
-    Ok(low)
+    Ok((low >= LEAST_SHARE).then_some(low))
 }
 
 /// An event as often; once is the event itself.

@@ -147,7 +147,14 @@ impl RatesByLoss {
                 _ => SamplingRate::new((least * root_power(ratio, step)).min(self.largest.get()))?,
             };
             let fits = |share: f64| Ok(divergence(&query(clipping, context, rate, share)?, order.get())? <= budget);
-            let share = largest_share("batches.sampling.largest", least / rate.get(), fits)?;
+            let Some(share) = largest_share(least / rate.get(), fits)? else {
+                let expected = format!(
+                    "closer to the least rate, {least}, or more noise for counts: at a rate of {:.4} the counts of the method alone cost \
+                     more than all does at the least",
+                    rate.get()
+                );
+                return Err(TrainError::invalid("batches.sampling.largest", self.largest, expected));
+            };
             Ok(RateLevel { rate, share })
         };
         let levels = (0..=N_STEPS).map(level).collect::<Result<_>>()?;

@@ -57,6 +57,7 @@ pub(crate) fn check_group_sampling(config: &TrainConfig, facts: PublicFacts) -> 
             limits.largest.get()
         }
     };
+    let by = if config.rates_by_loss.is_some() { "by loss" } else { "by group" };
     let rate = config.batches.sampling_rate.get();
     if largest.to_bits() != rate.to_bits() {
         let expected = format!("{largest}, the largest rate of a group");
@@ -66,10 +67,10 @@ pub(crate) fn check_group_sampling(config: &TrainConfig, facts: PublicFacts) -> 
         Some(privacy) if privacy.clipping.certified() => Ok(()),
         Some(_) => Err(TrainError::invalid(
             "batches.sampling",
-            "by group",
+            by,
             "none: records influence each other's gradients, and no rate could be accounted for",
         )),
-        None => Err(TrainError::invalid("batches.sampling", "by group", "none without privacy")),
+        None => Err(TrainError::invalid("batches.sampling", by, "none without privacy")),
     }
 }
 

@@ -6,10 +6,10 @@ use dp_accounting::{Delta, DpEvent, NoiseMultiplier, PldAccountant, SamplingRate
 use dp_clipping::{ClipConfig, ClipError, Controller, PresetParams, PublicContext, Weights, registry};
 use dp_linear::{Goal, Objective};
 use dp_table::declaration::{EntryError, question};
-use dp_train::{GroupSampling, ImageShape, RatesByLoss};
+use dp_train::{GroupSampling, ImageShape, RatesByLoss, TrainError};
 
 use crate::config::{Decision, LEAST_DELTA, MethodChoice, ModelEntry, ModelKind, NetworkName, SamplingEntry};
-use crate::error::Result;
+use crate::error::{FairdpError, Result};
 
 /// Width of a network's hidden layer unless one is given.
 const HIDDEN: usize = 32;
@@ -548,12 +548,25 @@ impl SgdMethod {
         let context = context(noise_multiplier, n_groups);
         let found = match self.group_sampling {
             Some(sampling) if sampling.wants_shares(&self.clipping) => {
-                Some(sampling.with_equal_epsilon(&self.clipping, &context, self.steps, spent, delta)?)
+                let found = sampling.with_equal_epsilon(&self.clipping, &context, self.steps, spent, delta);
+                Some(found.map_err(of_sampling)?)
             }
             sampling => sampling,
         };
         let limits = self.rates_by_loss.map(|limits| limits.with_levels(&self.clipping, &context, self.steps, delta));
-        Ok(Self { group_sampling: found, rates_by_loss: limits.transpose()?, ..self })
+        Ok(Self { group_sampling: found, rates_by_loss: limits.transpose().map_err(of_sampling)?, ..self })
+    }
+}
+
+/// A refusal of rates by the key that a person wrote.
+fn of_sampling(error: TrainError) -> FairdpError {
+    match error {
+        TrainError::InvalidParameter { parameter, value, expected } if parameter.starts_with("batches.sampling") => {
+            let of_limits = parameter.ends_with("largest");
+            let parameter = if of_limits { "method.sampling.largest" } else { "method.sampling.rates" };
+            FairdpError::NotForThisTable { parameter, value, expected }
+        }
+        other => other.into(),
     }
 }
 

@@ -84,7 +84,6 @@ impl EpsilonBounds {
     pub(super) fn of(scores: &[Score], claim: &Claim, failure: f64) -> Result<Self> {
         let guesses = Guesses::of(scores);
         let separation = separation(scores, failure);
-        let noise = claim.noise_of(separation);
         let f_dp_mu = guesses.f_dp_mu(failure);
         Ok(Self {
             canaries: scores.len(),
@@ -94,7 +93,7 @@ impl EpsilonBounds {
             f_dp_mu,
             f_dp: epsilon_of_mu(f_dp_mu, Delta::new(claim.delta)?)?,
             separation,
-            gaussian: if noise.is_finite() { claim.epsilon_at(noise)?.1 } else { 0.0 },
+            gaussian: claim.epsilon_of(separation)?,
         })
     }
 

@@ -26,6 +26,9 @@ pub struct Claim {
     /// How far apart the scores of canaries that are in and that are not can be, over their standard
     /// deviation: without sampling μ of the releases.
     pub separation: f64,
+    /// The claims of all levels, where rates follow losses.
+    #[serde(skip)]
+    levels: Vec<Self>,
 }
 
 impl Claim {
@@ -41,6 +44,7 @@ impl Claim {
             delta: delta.get(),
             epsilon: 0.0,
             separation: 0.0,
+            levels: Vec::new(),
         };
         claim.epsilon = claim.epsilon_at(1.0)?.0;
         claim.separation = claim.pair().separation(1.0, steps as f64);
@@ -76,7 +80,14 @@ impl Claim {
         let Some(claim) = Self::of_any(&levels) else { return Ok(None) };
         let mut accountant = PldAccountant::new(Plan::RELATION);
         accountant.compose(event, steps)?;
-        Ok(Some(Self { epsilon: accountant.epsilon(delta)?.epsilon.get(), ..claim }))
+        Ok(Some(Self { epsilon: accountant.epsilon(delta)?.epsilon.get(), levels, ..claim }))
+    }
+
+    /// The claim with the least noise, of these and their levels: that of a record which reaches the
+    /// whole bound, by which scores are formed.
+    pub fn with_least_noise(claims: &[Self]) -> Option<&Self> {
+        let all = claims.iter().flat_map(|claim| std::iter::once(claim).chain(&claim.levels));
+        all.min_by(|a, b| a.noise_multiplier.total_cmp(&b.noise_multiplier))
     }
 
     pub(crate) fn pair(&self) -> Pair {
@@ -98,9 +109,17 @@ impl Claim {
         Ok((bound.epsilon.get(), bound.lower.map_or(0.0, Epsilon::get)))
     }
 
-    /// The noise, over what is claimed, under which scores would be as far apart as this.
-    pub(super) fn noise_of(&self, separation: f64) -> f64 {
-        self.pair().noise_of(separation, self.steps as f64)
+    /// A lower bound on ε under the noise with which scores would be as far apart as this; where rates
+    /// follow losses, the least of all levels.
+    pub(super) fn epsilon_of(&self, separation: f64) -> Result<f64> {
+        let of = |claim: &Self| {
+            let noise = claim.pair().noise_of(separation, claim.steps as f64);
+            if noise.is_finite() { Ok(claim.epsilon_at(noise)?.1) } else { Ok(0.0) }
+        };
+        if self.levels.is_empty() {
+            return of(self);
+        }
+        self.levels.iter().map(of).try_fold(f64::INFINITY, |least, one| Ok(least.min(one?)))
     }
 
     /// Lower bounds from these scores. Each is wrong with probability `failure` at most.
@@ -121,6 +140,11 @@ impl Claim {
         found - (quantile(failure) + quantile(0.05)) * error > self.separation
     }
 
+    /// Whether every step has every record.
+    fn is_unsampled(&self) -> bool {
+        self.sampling_rate >= 1.0 && self.levels.iter().all(|level| level.sampling_rate >= 1.0)
+    }
+
     /// Whether these scores refute the claim: by any of the three bounds, which together are wrong with
     /// probability `failure` at most. The one for trade-off functions speaks of claims without sampling.
     pub fn refuted(&self, scores: &[Score], failure: f64) -> bool {
@@ -129,7 +153,7 @@ impl Claim {
         let above = self.separation * (1.0 + 1e-6);
         separation(scores, each) > above
             || guesses.one_run(self.delta, each) > self.epsilon
-            || (self.sampling_rate >= 1.0 && guesses.f_dp_mu(each) > above)
+            || (self.is_unsampled() && guesses.f_dp_mu(each) > above)
     }
 }
 

@@ -12,11 +12,11 @@ use crate::rates_by_loss::RateLevel;
 pub(super) struct ByGroup {
     /// The rate of the candidates.
     largest: f64,
-    /// Probability with which a candidate of each group stays.
-    stays: Vec<f64>,
+    /// Below which coin a candidate of each group stays; `None` where every one does.
+    stays: Vec<Option<u64>>,
     shares: Vec<f64>,
-    /// One of each candidate, in [0, 1].
-    coins: Vec<f64>,
+    /// One of each candidate.
+    coins: Vec<u64>,
 }
 
 impl ByGroup {
@@ -30,7 +30,8 @@ impl ByGroup {
     /// Moves the groups to these rates.
     pub(super) fn set(&mut self, of_groups: &[RateLevel]) {
         // Rounded down: a record is drawn no more often than is accounted for.
-        let stays = |rate: f64| if rate < self.largest { (rate / self.largest).next_down() } else { 1.0 };
+        let below = |share: f64| (share.next_down() * 18_446_744_073_709_551_616.0) as u64;
+        let stays = |rate: f64| (rate < self.largest).then(|| below(rate / self.largest));
         self.stays = of_groups.iter().map(|level| stays(level.rate.get())).collect();
         self.shares = of_groups.iter().map(|level| level.share).collect();
     }
@@ -43,7 +44,7 @@ impl ByGroup {
         let mut coins = ChaCha20Rng::from_seed(key);
         let coin = |&row: &usize| {
             coins.set_word_pos(2 * row as u128);
-            coins.next_u64() as f64 / 18_446_744_073_709_551_616.0
+            coins.next_u64()
         };
         self.coins.clear();
         self.coins.extend(rows.iter().map(coin));
@@ -52,14 +53,14 @@ impl ByGroup {
     /// Every candidate of a batch stays.
     #[cfg(feature = "audit")]
     pub(super) fn keep_all(&mut self, n_drawn: usize) {
-        self.coins = vec![0.0; n_drawn];
+        self.coins = vec![0; n_drawn];
     }
 
     /// The norms as the method sees them: over the group's share, and none of a candidate that does
     /// not stay, so that its scale is 0 and it is counted nowhere.
     pub(super) fn norms(&self, pass: &Pass) -> Vec<f64> {
-        let seen = |((norm, &group), &coin): ((&f64, &usize), &f64)| {
-            let stays = self.stays[group] >= 1.0 || coin < self.stays[group];
+        let seen = |((norm, &group), &coin): ((&f64, &usize), &u64)| {
+            let stays = self.stays[group].is_none_or(|below| coin < below);
             if stays { norm / self.shares[group] } else { f64::NAN }
         };
         pass.norms.iter().zip(&pass.groups).zip(&self.coins).map(seen).collect()

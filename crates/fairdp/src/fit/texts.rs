@@ -153,11 +153,13 @@ pub(super) fn sampling(plan: &FitPlan) -> String {
             plan.groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
         );
     }
-    if let Some(limits) = plan.candidates.iter().find_map(|candidate| candidate.recipe.limits_of_rates()) {
+    let first = plan.candidates.first();
+    if let Some((limits, sigma)) = first.and_then(|one| Some((one.recipe.limits_of_rates()?, one.noise_multiplier))) {
         return format!(
             "Poisson by group: this program drew every record into every batch with a probability from {} to {}, independently, by \
              ChaCha20; that of a group followed from the noisy losses of earlier steps, and the larger it was, the smaller was the \
-             group's threshold; which records a batch has is not released; {DIVIDED}",
+             group's threshold; the noise is {sigma} times the threshold at the least rate; the divergence in the ledger is the largest \
+             of all rates under it, and `fairdp verify` takes it as it is said; which records a batch has is not released; {DIVIDED}",
             limits.least, limits.largest
         );
     }

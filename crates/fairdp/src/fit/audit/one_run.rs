@@ -14,7 +14,7 @@ use super::rows::{MadeRows, Shape, WithCanaries};
 use super::watch::OneRun;
 use super::{AuditFault, AuditOptions};
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{FairdpError, Result};
 use crate::fit::FitPlan;
 use crate::fit::journal::Journal;
 use crate::fit::training::{Trained, Training};
@@ -51,7 +51,9 @@ impl OneRunAttack<'_> {
             kinds: n_groups,
             fault: self.options.fault.and_then(AuditFault::of_run),
         };
-        let attack = Arc::new(Attack::new(claims[0].clone(), settings, self.key.draws("canaries", 0)));
+        let whole =
+            Claim::with_least_noise(&claims).ok_or_else(|| FairdpError::Internal("an attack on no claim".into()))?;
+        let attack = Arc::new(Attack::new(whole.clone(), settings, self.key.draws("canaries", 0)));
         let (canaries, present) = self.canary_rows();
         let rows = WithCanaries { records, canaries: &canaries };
         journal.stage("training with canaries")?;
