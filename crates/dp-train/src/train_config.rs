@@ -14,10 +14,11 @@ use crate::schedule::LearningRate;
 /// The private part of a run's configuration.
 ///
 /// **Guarantee.** With a certified method the parameters of every step, and the thresholds, are (ε,
-/// δ)-differentially private when one record is blanked ([`Plan::RELATION`]), with the ε that an
-/// accountant finds for [`Plan::event`] at `delta`. Initial parameters, [`PublicFacts`] and
-/// everything in the configuration count as public; hyper-parameters chosen on the same data are
-/// not accounted for. How the records became numbers is for [`Plan::with_conditions`] to say.
+/// δ)-differentially private when one record is blanked ([`RELATION`](crate::Plan::RELATION)), with the
+/// ε that an accountant finds for the plan's [`event`](crate::Plan::event) at `delta`. Initial
+/// parameters, [`PublicFacts`](dp_engine::PublicFacts) and everything in the configuration count as
+/// public; hyper-parameters chosen on the same data are not accounted for. How the records became
+/// numbers is for [`with_conditions`](crate::Plan::with_conditions) to say.
 ///
 /// **Example**
 /// ```
