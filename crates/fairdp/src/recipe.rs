@@ -599,14 +599,16 @@ fn check_sampling(
     Err(EntryError::new("method.sampling", message))
 }
 
+/// The rate of a group under this key, checked.
+fn group_rate(key: &str, rate: f64) -> Result<SamplingRate, EntryError> {
+    let valid = SamplingRate::new(rate).ok().filter(|_| rate >= LEAST_GROUP_RATE);
+    let message = || format!("method.sampling.{key} = {rate:?}: expected {LEAST_GROUP_RATE:?} to 1");
+    valid.ok_or_else(|| EntryError::new("method.sampling", message()))
+}
+
 /// Limits of rates that follow losses, checked.
 fn rates_by_loss(least: f64, largest: f64) -> Result<RatesByLoss, EntryError> {
-    let rate = |name: &str, rate: f64| {
-        let valid = SamplingRate::new(rate).ok().filter(|_| rate >= LEAST_GROUP_RATE);
-        let message = || format!("method.sampling.{name} = {rate:?}: expected {LEAST_GROUP_RATE:?} to 1");
-        valid.ok_or_else(|| EntryError::new("method.sampling", message()))
-    };
-    let limits = RatesByLoss::new(rate("least", least)?, rate("largest", largest)?);
+    let limits = RatesByLoss::new(group_rate("least", least)?, group_rate("largest", largest)?);
     if least >= largest {
         let message = format!("method.sampling.least = {least:?}: expected below largest = {largest:?}");
         return Err(EntryError::new("method.sampling", message));
@@ -616,16 +618,12 @@ fn rates_by_loss(least: f64, largest: f64) -> Result<RatesByLoss, EntryError> {
 
 /// Rates of the groups, checked.
 fn group_sampling(rates: &[f64], n_groups: usize) -> Result<GroupSampling, EntryError> {
-    let refused = |message: String| EntryError::new("method.sampling", message);
     if rates.is_empty() {
         let message = format!("method.sampling.rates has 0 values: expected one for each of {n_groups} groups");
-        return Err(refused(message));
+        return Err(EntryError::new("method.sampling", message));
     }
-    let rate = |&rate: &f64| {
-        let valid = SamplingRate::new(rate).ok().filter(|_| rate >= LEAST_GROUP_RATE);
-        valid.ok_or_else(|| refused(format!("method.sampling.rates = {rate:?}: expected {LEAST_GROUP_RATE:?} to 1")))
-    };
-    Ok(GroupSampling::new(rates.iter().map(rate).collect::<Result<_, _>>()?))
+    let rates = rates.iter().map(|&rate| group_rate("rates", rate));
+    Ok(GroupSampling::new(rates.collect::<Result<_, _>>()?))
 }
 
 #[cfg(test)]
