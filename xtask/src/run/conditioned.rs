@@ -224,8 +224,8 @@ impl ConditionedPlan {
         Ok(Prepared { plan, records: conditioned, class_counts, moments: moments.transpose()? })
     }
 
-    /// Makes the releases after the training, and weights of second moments. Biases towards equal recall, where they are wanted,
-    /// become part of the model; thresholds of the groups are returned.
+    /// Makes the releases after the training, and weights of second moments. Biases towards equal
+    /// recall, where they are wanted, become part of the model; thresholds of the groups are returned.
     ///
     /// # Errors
     /// If the device fails.

@@ -45,10 +45,10 @@ use crate::{
 /// ε.
 ///
 /// **Edge cases.** When the width is not reached within the budget, or a mechanism has no privacy
-/// loss distribution (zero-concentrated, one Rényi divergence, repeat-and-select), the answer is the smaller of the upper
-/// bound so far and the RDP bound, marked [`Certainty::FallBack`]. Alternatives of which a record
-/// meets one ([`DpEvent::OneOf`]) cost the largest ε of all, with what else was released; where a
-/// record meets one several times, perhaps another each time, the answer falls back as well.
+/// loss distribution (zero-concentrated, one Rényi divergence, repeat-and-select), the answer is the
+/// smaller of the upper bound so far and the RDP bound, marked [`Certainty::FallBack`]. Alternatives of
+/// which a record meets one ([`DpEvent::OneOf`]) cost the largest ε of all, with what else was released;
+/// where a record meets one several times, perhaps another each time, the answer falls back as well.
 ///
 /// **Source.** Doroshenko et al. 2022 for the upper discretisation; Zhu, Dong & Wang 2022 for
 /// dominating pairs.
