@@ -73,7 +73,7 @@ impl<'a> Journal<'a> {
     pub(super) fn step(&mut self, done: u64, of: u64) -> Result<()> {
         self.at = Some((done, of));
         let is_quarter = done.is_multiple_of(of.div_ceil(4));
-        if is_quarter || done == of || self.logged.elapsed() >= INTERVAL {
+        if done == 1 || is_quarter || done == of || self.logged.elapsed() >= INTERVAL {
             self.log(&format!("step {done} of {of}"))?;
             self.logged = Instant::now();
         }
