@@ -9,6 +9,8 @@ use pulp::Arch;
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 use super::eight_blocks;
+#[cfg(target_arch = "x86_64")]
+use super::two_states;
 
 /// Blocks computed side by side: one per lane of a 512-bit register.
 pub(super) const LANES: usize = 16;
@@ -54,6 +56,32 @@ impl Keystream {
             Arch::V3(simd) => eight_blocks::rounds(simd, &mut x),
             _ => rounds(&mut x),
         }
+        self.finish(stream, numbers, &x, words);
+    }
+
+    /// The same for two times as many blocks, which some processors compute in step.
+    #[inline(always)]
+    pub(super) fn two_times_blocks(&self, stream: u64, numbers: [[u64; LANES]; 2], words: &mut [[u32; WORDS]; 2]) {
+        match Arch::new() {
+            #[cfg(target_arch = "x86_64")]
+            Arch::V4(simd) => {
+                let [mut a, mut b] = numbers.map(|numbers| self.input(stream, numbers));
+                two_states::rounds(simd, [&mut a, &mut b]);
+                for ((x, numbers), words) in [a, b].iter().zip(numbers).zip(words) {
+                    self.finish(stream, numbers, x, words);
+                }
+            }
+            _ => {
+                for (numbers, words) in numbers.into_iter().zip(words) {
+                    self.blocks(stream, numbers, words);
+                }
+            }
+        }
+    }
+
+    /// Adds what the cipher began with.
+    #[inline(always)]
+    fn finish(&self, stream: u64, numbers: [u64; LANES], x: &[Lanes; BLOCK], words: &mut [u32; WORDS]) {
         // Made again rather than kept: a copy of a kilobyte takes longer.
         let input = self.input(stream, numbers);
         // One flat loop: LLVM would turn two nested ones into gathers and scatters.
@@ -74,12 +102,17 @@ impl Keystream {
     }
 }
 
+/// Words of the quarter rounds of a round.
+pub(super) const COLUMNS: [[usize; 4]; 4] = [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]];
+/// Those of the next.
+pub(super) const DIAGONALS: [[usize; 4]; 4] = [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]];
+
 /// The twenty rounds.
 #[inline(always)]
 fn rounds(x: &mut [Lanes; BLOCK]) {
     for _ in 0..10 {
-        quarter_rounds(x, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]]);
-        quarter_rounds(x, [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]]);
+        quarter_rounds(x, COLUMNS);
+        quarter_rounds(x, DIAGONALS);
     }
 }
 
@@ -140,15 +173,22 @@ mod tests {
         // Some near the end of the counter's low half, so that the carry into the high half is
         // seen.
         let numbers = std::array::from_fn(|lane| if lane % 2 == 0 { (1 << 32) - 5 + lane as u64 } else { 1 << lane });
-        let mut words = [0; WORDS];
+        let others = numbers.map(|number: u64| number.wrapping_mul(7) ^ 3);
+        let (mut words, mut of_two) = ([0; WORDS], [[0; WORDS]; 2]);
         vectorise(
             #[inline(always)]
-            || keystream.blocks(stream, numbers, &mut words),
+            || {
+                keystream.blocks(stream, numbers, &mut words);
+                keystream.two_times_blocks(stream, [others, numbers], &mut of_two);
+            },
         );
-        for (lane, number) in numbers.into_iter().enumerate() {
-            library.set_word_pos(u128::from(number) * BLOCK as u128);
-            for word in 0..BLOCK {
-                assert_eq!(words[word * LANES + lane], library.next_u32(), "word {word} of block {number}");
+        assert!(of_two[1] == words);
+        for (numbers, words) in [others, numbers].into_iter().zip(of_two) {
+            for (lane, number) in numbers.into_iter().enumerate() {
+                library.set_word_pos(u128::from(number) * BLOCK as u128);
+                for word in 0..BLOCK {
+                    assert_eq!(words[word * LANES + lane], library.next_u32(), "word {word} of block {number}");
+                }
             }
         }
     }

@@ -46,6 +46,8 @@ pub(crate) mod grid;
 mod keystream;
 #[cfg(test)]
 mod normality;
+#[cfg(target_arch = "x86_64")]
+mod two_states;
 
 use std::hint::black_box;
 
@@ -127,80 +129,34 @@ impl StepNoise {
         let factor = at_most(GRID / self.std);
         let step = 1.0 / factor;
         let mut undecided = Vec::with_capacity(LANES);
-        let mut words = [0; WORDS];
+        let mut parts = BlockParts::default();
         let (mut last, mut noisy_block) = ([0.0; BLOCK], [0.0; BLOCK]);
         for (i, (values, noisy)) in exact.chunks(BLOCK).zip(noisy.chunks_mut(BLOCK)).enumerate() {
             let number = first_block.wrapping_add(i as u64);
-            let block = if let Some(block) = values.as_array() {
+            let is_second = i % 2 == 1;
+            if !is_second {
+                self.leading_words_of_two(number, (i + 1) * BLOCK < exact.len(), &mut parts.words);
+            }
+            let block = if let (Some(block), Some(noisy)) = (values.as_array(), noisy.as_mut_array()) {
+                parts.add_where_certain(is_second, [factor, step], block, noisy);
                 block
             } else {
                 last[..values.len()].copy_from_slice(values);
+                parts.add_where_certain(is_second, [factor, step], &last, &mut noisy_block);
+                noisy.copy_from_slice(&noisy_block[..noisy.len()]);
                 &last
             };
-            let unsettled = self.add_where_certain(number, factor, step, block, &mut noisy_block, &mut words);
-            noisy.copy_from_slice(&noisy_block[..noisy.len()]);
-            for (run, unsettled) in unsettled.as_chunks::<RUN>().0.iter().enumerate() {
+            for (run, unsettled) in parts.unsettled.as_chunks::<RUN>().0.iter().enumerate() {
                 let mut unsettled = u64::from_le_bytes(*unsettled);
                 while unsettled != 0 {
                     let pair = run * RUN + unsettled.trailing_zeros() as usize / 8;
                     unsettled &= unsettled - 1;
                     let values = [block[pair], block[PAIRS + pair]];
-                    undecided.push(Undecided::new(number, i * BLOCK, pair, &words, values));
+                    undecided.push(Undecided::new(number, i * BLOCK, pair, &parts.words[i % 2], values));
                 }
             }
         }
         self.settle(&mut undecided, f64::from(factor), noisy, |steps| steps as f32 * step);
-    }
-
-    /// The same for a block where single precision decides, and 1 for each pair of which it does
-    /// not. The block's leading bits come along.
-    fn add_where_certain(
-        &self,
-        number: u64,
-        factor: f32,
-        step: f32,
-        exact: &[f64; BLOCK],
-        noisy: &mut [f32; BLOCK],
-        words: &mut [u32; WORDS],
-    ) -> [u8; PAIRS] {
-        let (mut radii, mut cosines, mut sines) = ([0.0; PAIRS], [0.0; PAIRS], [0.0; PAIRS]);
-        let (mut leading, mut trailing) = ([0.0; BLOCK], [0.0; BLOCK]);
-        let mut unsettled = [0; PAIRS];
-        vectorise(
-            #[inline(always)]
-            || {
-                // LLVM would turn conditional reads through the closure into gathers.
-                let (factor, step) = black_box((factor, step));
-                self.leading_words(number, words);
-                let (bits, turns) = words.split_at(PAIRS);
-                // In short loops: of a long one's chain of dependent operations the processor sees
-                // too few rounds at once.
-                for (radius, &bits) in radii.iter_mut().zip(bits) {
-                    *radius = minus_two_ln(bits).sqrt();
-                }
-                for ((sin, cos), &turn) in sines.iter_mut().zip(&mut cosines).zip(turns) {
-                    (*sin, *cos) = sin_cos_turn(turn);
-                }
-                for ((leading, trailing), &value) in leading.iter_mut().zip(&mut trailing).zip(exact) {
-                    *leading = value as f32;
-                    *trailing = (value - f64::from(*leading)) as f32;
-                }
-                let (first, second) = noisy.split_at_mut(PAIRS);
-                let values = leading.iter().zip(&trailing);
-                let later = leading[PAIRS..].iter().zip(&trailing[PAIRS..]);
-                let places = first.iter_mut().zip(second).zip(&mut unsettled).zip(values.zip(later));
-                let points = radii.iter().zip(bits).zip(cosines.iter().zip(&sines));
-                for ((((a, b), unsettled), (of_a, of_b)), ((&radius, &bits), (&cos, &sin))) in places.zip(points) {
-                    let (a_steps, a_certain) = round(factor, (*of_a.0, *of_a.1), radius, cos);
-                    let (b_steps, b_certain) = round(factor, (*of_b.0, *of_b.1), radius, sin);
-                    let certain = a_certain & b_certain & (FEW_BITS..=!FEW_BITS).contains(&bits);
-                    *a = a_steps * step;
-                    *b = b_steps * step;
-                    *unsettled = u8::from(!certain);
-                }
-            },
-        );
-        unsettled
     }
 
     /// The same in double precision, from the same bits: for counts, and to check single precision.
@@ -253,8 +209,22 @@ impl StepNoise {
     )]
     #[inline(always)]
     fn leading_words(&self, block: u64, words: &mut [u32; WORDS]) {
-        let first = block.wrapping_mul(LANES as u64);
-        self.keystream.blocks(LEADING, std::array::from_fn(|lane| first.wrapping_add(lane as u64)), words);
+        self.keystream.blocks(LEADING, numbers_of(block), words);
+    }
+
+    /// The same of a block and, if there is one, of the next.
+    fn leading_words_of_two(&self, block: u64, has_next: bool, words: &mut [[u32; WORDS]; 2]) {
+        vectorise(
+            #[inline(always)]
+            || {
+                if has_next {
+                    let numbers = [numbers_of(block), numbers_of(block.wrapping_add(1))];
+                    self.keystream.two_times_blocks(LEADING, numbers, words);
+                } else {
+                    self.leading_words(block, &mut words[0]);
+                }
+            },
+        );
     }
 
     /// Rounds pairs with all their bits and puts them into their places; `value` turns a number of
@@ -278,6 +248,87 @@ impl StepNoise {
             }
         }
         pairs.clear();
+    }
+}
+
+/// The cipher's blocks with the leading bits of a block of values.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn numbers_of(block: u64) -> [u64; LANES] {
+    let first = block.wrapping_mul(LANES as u64);
+    std::array::from_fn(|lane| first.wrapping_add(lane as u64))
+}
+
+/// What a block is computed from, one block after the other.
+struct BlockParts {
+    /// Leading bits of two blocks: radii, then turns.
+    words: [[u32; WORDS]; 2],
+    radii: [f32; PAIRS],
+    cosines: [f32; PAIRS],
+    sines: [f32; PAIRS],
+    /// The values in single precision, and what that leaves.
+    leading: [f32; BLOCK],
+    trailing: [f32; BLOCK],
+    /// 1 for each pair of which single precision does not decide.
+    unsettled: [u8; PAIRS],
+}
+
+impl Default for BlockParts {
+    fn default() -> Self {
+        let (pairs, values) = ([0.0; PAIRS], [0.0; BLOCK]);
+        let [radii, cosines, sines] = [pairs; 3];
+        let [leading, trailing] = [values; 2];
+        Self { words: [[0; WORDS]; 2], radii, cosines, sines, leading, trailing, unsettled: [0; PAIRS] }
+    }
+}
+
+impl BlockParts {
+    /// Adds the noise of the first block or the second, where single precision decides.
+    fn add_where_certain(
+        &mut self,
+        is_second: bool,
+        [factor, step]: [f32; 2],
+        exact: &[f64; BLOCK],
+        noisy: &mut [f32; BLOCK],
+    ) {
+        let Self { words, radii, cosines, sines, leading, trailing, unsettled } = self;
+        let words = &words[usize::from(is_second)];
+        vectorise(
+            #[inline(always)]
+            || {
+                // LLVM would turn conditional reads through the closure into gathers.
+                let (factor, step) = black_box((factor, step));
+                let (bits, turns) = words.split_at(PAIRS);
+                // In short loops: of a long one's chain of dependent operations the processor sees
+                // too few rounds at once.
+                for (radius, &bits) in radii.iter_mut().zip(bits) {
+                    *radius = minus_two_ln(bits).sqrt();
+                }
+                for ((sin, cos), &turn) in sines.iter_mut().zip(&mut *cosines).zip(turns) {
+                    (*sin, *cos) = sin_cos_turn(turn);
+                }
+                for ((leading, trailing), &value) in leading.iter_mut().zip(&mut *trailing).zip(exact) {
+                    *leading = value as f32;
+                    *trailing = (value - f64::from(*leading)) as f32;
+                }
+                let (first, second) = noisy.split_at_mut(PAIRS);
+                let values = leading.iter().zip(&*trailing);
+                let later = leading[PAIRS..].iter().zip(&trailing[PAIRS..]);
+                let places = first.iter_mut().zip(second).zip(&mut *unsettled).zip(values.zip(later));
+                let points = radii.iter().zip(bits).zip(cosines.iter().zip(&*sines));
+                for ((((a, b), unsettled), (of_a, of_b)), ((&radius, &bits), (&cos, &sin))) in places.zip(points) {
+                    let (a_steps, a_certain) = round(factor, (*of_a.0, *of_a.1), radius, cos);
+                    let (b_steps, b_certain) = round(factor, (*of_b.0, *of_b.1), radius, sin);
+                    let certain = a_certain & b_certain & (FEW_BITS..=!FEW_BITS).contains(&bits);
+                    *a = a_steps * step;
+                    *b = b_steps * step;
+                    *unsettled = u8::from(!certain);
+                }
+            },
+        );
     }
 }
 
