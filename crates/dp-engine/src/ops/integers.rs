@@ -10,6 +10,7 @@ use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 #[cfg(feature = "cuda")]
 use super::in_place::Operands;
 use super::in_place::unary;
+use super::prefetch::prefetch;
 use super::words;
 use crate::error::TensorError;
 use crate::grid::CAPACITY;
@@ -182,9 +183,11 @@ pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<
             }
             let len = how.threads.part_len(values.len(), BLOCK, FEW);
             let finite = how.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
-                let mut finite = true;
-                for (j, values) in values.chunks_mut(AT_ONCE).enumerate() {
-                    finite &= how.block(i * len + j * AT_ONCE, values, &slices);
+                let (mut finite, mut start, mut rest) = (true, i * len, values);
+                while !rest.is_empty() {
+                    let (now, later) = rest.split_at_mut(AT_ONCE.min(rest.len()));
+                    finite &= how.block(start, now, &later[..AT_ONCE.min(later.len())], &slices);
+                    (start, rest) = (start + now.len(), later);
                 }
                 finite
             });
@@ -214,8 +217,8 @@ pub fn from_device_integers(
 }
 
 impl FromIntegers<'_> {
-    /// All stages for the values from `start` on; whether they were finite.
-    fn block<T: Element>(&self, start: usize, values: &mut [T], slices: &Slices<'_, T>) -> bool {
+    /// All stages for the values from `start` on, whether they were finite; `next` are those after them.
+    fn block<T: Element>(&self, start: usize, values: &mut [T], next: &[T], slices: &Slices<'_, T>) -> bool {
         let range = start..start + values.len();
         let per_step = 1.0 / self.grid;
         let mut exact = [0.0; AT_ONCE];
@@ -250,6 +253,11 @@ impl FromIntegers<'_> {
             #[inline(always)]
             || exact.iter_mut().for_each(|exact| *exact *= self.grid),
         );
+        // While the noise is made, memory has time for what is summed next.
+        let range = range.end..range.end + next.len();
+        prefetch(next);
+        slices.vectors.iter().for_each(|vector| prefetch(&vector[range.clone()]));
+        slices.integers.iter().for_each(|steps| prefetch(&steps[range.clone()]));
         T::noisy(self.noise, ((self.start + start) / BLOCK) as u64, exact, values);
         let factor = T::from_double(1.0 / self.normaliser);
         vectorise(

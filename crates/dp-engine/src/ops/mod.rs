@@ -26,6 +26,7 @@ mod norm;
 mod optimiser;
 mod own;
 mod pool;
+mod prefetch;
 mod rows;
 mod sequence;
 mod softmax;
