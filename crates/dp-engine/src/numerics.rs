@@ -14,7 +14,8 @@ use sha2::{Digest as _, Sha256};
 /// | 1 | sums in floating point, over the whole batch |
 /// | 2 | sums over pieces of public blocks, added as integers; batches drawn block by block; norms that bound what is added |
 /// | 3 | on CPUs as 2; on CUDA devices other pieces, and sums divided among more threads |
-pub const NUMERICS: u32 = 3;
+/// | 4 | norms of convolutions from products of pixels, each summed in `f64` over sixteen lanes |
+pub const NUMERICS: u32 = 4;
 
 /// The properties of the platform that decide bits: kind of processor, its vectors, and a digest of
 /// the values of `exp`, `tanh`, `ln` and `ln_1p` at fixed points, which differ between mathematical

@@ -8,8 +8,8 @@ use crate::ops::cancellation::guarded_sq_norm;
 use crate::ops::cuda;
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
 use crate::ops::in_place::{Operands, ternary};
-use crate::ops::matmul::{Matrix, product};
 use crate::ops::workspace::Workspace;
+use crate::vector_math::vectorise;
 
 /// Adds the squared norm of every record's gradient to `dst`, `[batch]` in `f64`, and not less than
 /// [`guarded_sq_norm`] says: with patches `x_t` and output gradients `d_t` at position
@@ -44,10 +44,15 @@ pub(crate) fn conv_gram_sq_norms(
             same("norms of a batch", images.len() / shape.inputs(), norms.len())?;
             let (workspace, wide) = workspaces;
             let bias = f64::from(u8::from(bias));
+            let pixels = shape.shares_pixels().then(|| pixels_of_taps(shape));
             let pairs = images.chunks_exact(shape.inputs()).zip(gradients.chunks_exact(shape.outputs()));
             for ((image, gradient), norm) in pairs.zip(norms) {
                 for group in 0..shape.groups {
-                    *norm += group_sq_norm(shape, group, image, gradient, bias, (workspace, wide))?;
+                    let gram = match &pixels {
+                        Some(pixels) => patch_gram_of_pixels(shape, group, image, pixels, wide),
+                        None => patch_gram(shape, group, image, workspace, wide),
+                    };
+                    *norm += sq_norm(shape, group, gram, gradient, bias);
                 }
             }
             Ok(())
@@ -55,52 +60,162 @@ pub(crate) fn conv_gram_sq_norms(
     })
 }
 
-fn group_sq_norm<T: Element>(
+impl ConvShape {
+    /// Whether products of pixels are fewer than products of patches, which have pixels in common.
+    fn shares_pixels(&self) -> bool {
+        self.height * self.width < self.kernel * self.positions()
+    }
+}
+
+/// The squared norm from the products of all patches `t <= u`, at `t * positions + u`.
+fn sq_norm<T: Element>(shape: &ConvShape, group: usize, patch_gram: &[f64], gradient: &[T], bias: f64) -> f64 {
+    let (n, filters) = (shape.positions(), shape.group_filters());
+    let row = |t: usize| &gradient[t * shape.filters + group * filters..][..filters];
+    let (mut sum, mut terms, mut largest) = (0.0, 0.0, 0.0_f64);
+    vectorise(
+        #[inline(always)]
+        || {
+            for t in 0..n {
+                let a = patch_gram[t * n + t];
+                let square = (a + bias) * dot(row(t), row(t));
+                sum += square;
+                terms += square.sqrt();
+                largest = largest.max(a);
+                for u in t + 1..n {
+                    sum += 2.0 * ((patch_gram[t * n + u] + bias) * dot(row(t), row(u)));
+                }
+            }
+        },
+    );
+    guarded_sq_norm(sum, terms, largest.sqrt(), n, T::UNIT)
+}
+
+/// Products of all patches.
+fn patch_gram<'a, T: Element>(
     shape: &ConvShape,
     group: usize,
     image: &[T],
-    gradient: &[T],
-    bias: f64,
-    (workspace, wide): (&mut Workspace, &mut Workspace),
-) -> Result<f64> {
-    let (n, patch, filters) = (shape.positions(), shape.patch(), shape.group_filters());
+    workspace: &mut Workspace,
+    wide: &'a mut Workspace,
+) -> &'a [f64] {
+    let (n, patch) = (shape.positions(), shape.patch());
     let [rows] = workspace.pieces::<T, 1>([n * patch]);
     patches::gather(shape, group, image, rows);
-    let [wide_rows, wide_gradient, row_gram, gradient_gram] =
-        wide.pieces::<f64, 4>([n * patch, n * filters, n * n, n * n]);
-    widen(wide_rows, n, |t| &rows[t * patch..(t + 1) * patch]);
-    let first = group * filters;
-    widen(wide_gradient, n, |t| &gradient[t * shape.filters + first..][..filters]);
-    gram(row_gram, wide_rows, n)?;
-    gram(gradient_gram, wide_gradient, n)?;
-    let sum = row_gram.iter().zip(gradient_gram.iter()).map(|(a, b)| (a + bias) * b).sum::<f64>();
-    let diagonal = row_gram.iter().zip(gradient_gram.iter()).step_by(n + 1);
-    let (mut terms, mut largest) = (0.0, 0.0_f64);
-    for (&a, &b) in diagonal {
-        terms += ((a + bias) * b).sqrt();
-        largest = largest.max(a);
-    }
-    Ok(guarded_sq_norm(sum, terms, largest.sqrt(), n, T::UNIT))
+    let [gram] = wide.pieces::<f64, 1>([n * n]);
+    vectorise(
+        #[inline(always)]
+        || {
+            for t in 0..n {
+                for u in t..n {
+                    gram[t * n + u] = dot(&rows[t * patch..][..patch], &rows[u * patch..][..patch]);
+                }
+            }
+        },
+    );
+    gram
 }
 
-/// Rows of equal length in `f64`, column by column: `wide[j * n_rows + t] = row(t)[j]`.
-fn widen<'a, T: Element>(wide: &mut [f64], n_rows: usize, row: impl Fn(usize) -> &'a [T]) {
-    for t in 0..n_rows {
-        let column = wide[t..].iter_mut().step_by(n_rows);
-        for (wide, &value) in column.zip(row(t)) {
-            *wide = value.to_double();
+/// The same from the products of all pixels: that of two patches is the sum, over the taps of the
+/// kernel, of the products of the pixels that a tap sees in either.
+fn patch_gram_of_pixels<'a, T: Element>(
+    shape: &ConvShape,
+    group: usize,
+    image: &[T],
+    pixels: &[usize],
+    wide: &'a mut Workspace,
+) -> &'a [f64] {
+    let (n, n_pixels, depth) = (shape.positions(), shape.height * shape.width, shape.depth());
+    // The padding is a pixel, too, whose products are 0.
+    let width = n_pixels + 1;
+    let [gram, pixel_gram] = wide.pieces::<f64, 2>([n * n, width * width]);
+    let channels = |pixel: usize| &image[pixel * shape.channels + group * depth..][..depth];
+    gram.fill(0.0);
+    pixel_gram.fill(0.0);
+    vectorise(
+        #[inline(always)]
+        || {
+            for i in 0..n_pixels {
+                for j in i..n_pixels {
+                    let product = dot(channels(i), channels(j));
+                    pixel_gram[i * width + j] = product;
+                    pixel_gram[j * width + i] = product;
+                }
+            }
+        },
+    );
+    for of_tap in pixels.chunks_exact(n) {
+        for (t, &pixel) in of_tap.iter().enumerate() {
+            let products = &pixel_gram[pixel * width..][..width];
+            for (sum, &other) in gram[t * n + t..(t + 1) * n].iter_mut().zip(&of_tap[t..]) {
+                *sum += products[other];
+            }
         }
     }
+    gram
 }
 
-/// Products of all pairs of `n_rows` rows that [`widen`] wrote: by columns, [`product`] takes few
-/// rows without a copy.
-fn gram(dst: &mut [f64], rows: &[f64], n_rows: usize) -> Result<()> {
-    let len = rows.len() / n_rows;
-    let columns = if n_rows == 1 {
-        Matrix::strided(rows, 1, len, len)?.transposed()
-    } else {
-        Matrix::strided(rows, len, n_rows, n_rows)?
+/// The pixel that each tap of the kernel sees at each position, `[taps, positions]`; that after the
+/// last one is the padding.
+fn pixels_of_taps(shape: &ConvShape) -> Vec<usize> {
+    let &ConvShape { height, width, kernel, .. } = shape;
+    let seen = |tap: usize, position: usize| {
+        let row = shape.inside(position / shape.out_width(), tap / kernel, height);
+        let column = shape.inside(position % shape.out_width(), tap % kernel, width);
+        row.zip(column).map_or(height * width, |(row, column)| row * width + column)
     };
-    Ok(product(dst, n_rows, columns.transposed(), columns, false)?)
+    (0..kernel * kernel).flat_map(|tap| (0..shape.positions()).map(move |position| seen(tap, position))).collect()
+}
+
+/// The product of two rows of equal length in `f64`, over sixteen lanes. Of `f32` every product is
+/// exact, so that it does not matter whether a processor fuses it with the addition.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
+    let mut lanes = [0.0; 16];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    for (a, b) in a.iter().zip(b) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += a.to_double() * b.to_double();
+        }
+    }
+    for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+        *lane += a.to_double() * b.to_double();
+    }
+    lanes.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the stride, the padding, the groups and the number of channels.
+    #[test]
+    fn products_of_patches_follow_from_those_of_pixels() {
+        for [height, width, kernel, stride, padding, groups, depth] in [
+            [4, 4, 3, 1, 1, 1, 19],
+            [1, 1, 1, 1, 0, 1, 40],
+            [2, 2, 3, 1, 1, 2, 16],
+            [5, 3, 2, 1, 0, 1, 7],
+            [6, 5, 5, 2, 2, 3, 1],
+            [3, 4, 3, 3, 1, 1, 33],
+        ] {
+            let (channels, filters) = (groups * depth, groups);
+            let shape = ConvShape { height, width, channels, filters, kernel, stride, padding, groups };
+            let image: Vec<f32> = (0..shape.inputs()).map(|i| ((i * 37) % 101) as f32 * 0.07 - 3.0).collect();
+            let (mut workspace, mut wide, mut other) = Default::default();
+            let pixels = pixels_of_taps(&shape);
+            for group in 0..groups {
+                let of_patches = patch_gram(&shape, group, &image, &mut workspace, &mut wide);
+                let of_pixels = patch_gram_of_pixels(&shape, group, &image, &pixels, &mut other);
+                let n = shape.positions();
+                for (t, u) in (0..n).flat_map(|t| (t..n).map(move |u| (t, u))) {
+                    let (a, b) = (of_patches[t * n + u], of_pixels[t * n + u]);
+                    assert!((a - b).abs() < 1e-11 * (1.0 + a.abs()), "{shape:?}, {t} {u}: {a} {b}");
+                }
+            }
+        }
+    }
 }
