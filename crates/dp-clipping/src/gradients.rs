@@ -10,10 +10,9 @@ use crate::{
 /// Clips per-sample gradients with a method and sums them: `sum = Σ s_i g_i`.
 ///
 /// **Sensitivity.** A blanked record changes the sum by at most [`Clipped::bound`] in f64. In f32 the
-/// bound holds up to rounding, of the sum and within blocks of 32 records: for `n` records it may be
-/// exceeded by `(n + 528) 2⁻²³` of itself, 1.3e-3 for 10,000, and 10,000 records of 1,000 parameters
-/// that are all alike exceed it by 8e-4. If you need the bound in f32, calibrate the noise to that
-/// much more, or sum in f64.
+/// bound holds up to rounding of the sum: for `n` records it may be exceeded by `n 2⁻²³` of itself,
+/// 1.2e-3 for 10,000, and 9,999 records of 1,000 parameters that are all alike exceed it by 8e-4. If
+/// you need the bound in f32, calibrate the noise to that much more, or sum in f64.
 ///
 /// The bound is that of the method's answer, whatever its scales are: a scale that breaks it is
 /// lowered, and [`Clipped::n_capped`] counts the record.

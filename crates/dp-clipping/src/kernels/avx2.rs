@@ -2,8 +2,8 @@
 #![expect(unsafe_code, reason = "vector intrinsics; dispatch checks for AVX2 before any kernel reaches this type")]
 
 use std::arch::x86_64::{
-    __m256d, _mm_loadu_ps, _mm256_add_pd, _mm256_add_ps, _mm256_cvtps_pd, _mm256_loadu_pd, _mm256_loadu_ps,
-    _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd, _mm256_set1_ps, _mm256_storeu_pd, _mm256_storeu_ps,
+    __m256d, _mm_loadu_ps, _mm256_add_pd, _mm256_cvtps_pd, _mm256_loadu_pd, _mm256_mul_pd, _mm256_set1_pd,
+    _mm256_storeu_pd,
 };
 
 use super::lanes::Lanes;
@@ -12,8 +12,6 @@ use super::lanes::Lanes;
 pub(super) struct Avx2(__m256d, __m256d);
 
 impl Lanes for Avx2 {
-    const MANY_REGISTERS: bool = true;
-
     #[inline(always)]
     fn splat(value: f64) -> Self {
         // SAFETY: AVX2 is present, see the module.
@@ -58,16 +56,5 @@ impl Lanes for Avx2 {
     fn mul(self, other: Self) -> Self {
         // SAFETY: AVX2 is present, see the module.
         unsafe { Self(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)) }
-    }
-
-    #[inline(always)]
-    fn add_scaled_f32(totals: &mut [f32; 8], scale: f32, values: &[f32; 8]) {
-        // SAFETY: AVX is part of AVX2; loads and store stay within the eight values behind the
-        // references.
-        unsafe {
-            let product = _mm256_mul_ps(_mm256_set1_ps(scale), _mm256_loadu_ps(values.as_ptr()));
-            let sum = _mm256_add_ps(_mm256_loadu_ps(totals.as_ptr()), product);
-            _mm256_storeu_ps(totals.as_mut_ptr(), sum);
-        }
     }
 }

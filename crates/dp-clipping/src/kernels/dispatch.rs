@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use super::{
-    GradientFloat, fused::add_and_square_lanes, norm::sum_of_squares_lanes, portable::Portable, stream::add_up_lanes,
+    GradientFloat, norm::sum_of_squares_lanes, portable::Portable, stream::add_up_lanes,
     weighted_sum::add_scaled_rows_lanes,
 };
 #[cfg(target_arch = "x86_64")]
@@ -105,12 +105,6 @@ dispatch!(
     /// Adds scaled rows to `total`.
     add_scaled_rows, add_scaled_rows_avx2, add_scaled_rows_avx512 =>
     add_scaled_rows_lanes; (rows: &[(&[T], f64)], total: &mut [f64]) -> ()
-);
-
-dispatch!(
-    /// Adds a scaled row to `totals` and returns the sum of squares of the next row.
-    add_and_square, add_and_square_avx2, add_and_square_avx512 =>
-    add_and_square_lanes; (row: &[T], scale: T, totals: &mut [T], next: &[T]) -> f64
 );
 
 dispatch!(

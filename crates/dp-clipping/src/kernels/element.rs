@@ -23,11 +23,6 @@ pub trait GradientFloat: sealed::Sealed + Copy + Default + Send + Sync + Into<f6
     #[expect(private_bounds, reason = "the vector types of the kernels are not public")]
     fn load<V: Lanes>(values: &[Self; 8]) -> V;
 
-    /// `totals + scale·values` in this precision.
-    #[doc(hidden)]
-    #[expect(private_bounds, reason = "the vector types of the kernels are not public")]
-    fn add_scaled<V: Lanes>(totals: &mut [Self; 8], scale: Self, values: &[Self; 8]);
-
     /// Adds a step's noise to the values of its vector from a block on.
     #[doc(hidden)]
     fn add_step_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]);
@@ -61,12 +56,6 @@ impl GradientFloat for f32 {
         V::load_f32(values)
     }
 
-    #[inline(always)]
-    #[expect(private_bounds, reason = "the vector types of the kernels are not public")]
-    fn add_scaled<V: Lanes>(totals: &mut [Self; 8], scale: Self, values: &[Self; 8]) {
-        V::add_scaled_f32(totals, scale, values);
-    }
-
     fn add_step_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {
         noise.add_f32(first_block, values);
     }
@@ -87,13 +76,6 @@ impl GradientFloat for f64 {
     #[expect(private_bounds, reason = "the vector types of the kernels are not public")]
     fn load<V: Lanes>(values: &[Self; 8]) -> V {
         V::load_f64(values)
-    }
-
-    #[inline(always)]
-    #[expect(private_bounds, reason = "the vector types of the kernels are not public")]
-    fn add_scaled<V: Lanes>(totals: &mut [Self; 8], scale: Self, values: &[Self; 8]) {
-        let sum = V::load_f64(totals).add(V::load_f64(values).mul(V::splat(scale)));
-        sum.store(totals);
     }
 
     fn add_step_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {

@@ -3,8 +3,8 @@
 use super::{
     GradientFloat, Gradients, KernelExecution, SumOrder, dispatch,
     execution::{run_all, split},
-    lanes::Lanes,
-    norm::{N_STREAMS, Streams, finish_squares, norm_of, square_into, streams, sum_of_squares_lanes},
+    norm::norm_of,
+    weighted_sum::N_ROWS,
 };
 use crate::{
     ClipError,
@@ -18,8 +18,8 @@ const FIXED_PARTS: usize = 8;
 /// Norms, scales and `out[j] = Σ_i s_i·gradients[i, j]` in one pass, for a scale that follows from
 /// the record alone. A scale with `scale·norm` above `bound` is lowered.
 ///
-/// While one row is added from the cache, the next one is read from memory and squared. It pays
-/// where two rows and the totals fit in the second-level cache (about 100 000 parameters).
+/// A few rows at a time: the squares bring them from memory into the cache, from which they are added
+/// side by side. It pays where eight rows for each thread fit in the last-level cache.
 ///
 /// **Shapes.** `out`: `[params]`, overwritten. Returns norms and scales, `[batch]` each.
 ///
@@ -87,9 +87,6 @@ pub fn clip_and_sum<T: GradientFloat>(
     Ok((norms, scales))
 }
 
-/// Rows that are summed in the gradients' own precision before they join the f64 totals.
-const BLOCK_ROWS: usize = 32;
-
 /// Consecutive records with their sum.
 struct PartialSum {
     first: usize,
@@ -108,75 +105,18 @@ impl PartialSum {
     ) {
         let set = execution.instruction_set;
         self.totals = vec![0.0; n_params];
-        let mut block = vec![T::default(); n_params];
-        let Some(first) = rows.first() else { return };
-        let mut sum_of_squares = dispatch::sum_of_squares(set, first);
-        for (i, row) in rows.iter().enumerate() {
-            let norm = norm_of(row, sum_of_squares);
-            let exact_scale = scale(self.first + i, norm);
-            self.norms[i] = norm;
-            self.scales.push(exact_scale);
-            // After the last row there is nothing to square; squaring it again is harmless.
-            let next = rows.get(i + 1).unwrap_or(row);
-            sum_of_squares = if exact_scale == 0.0 {
-                dispatch::sum_of_squares(set, next)
-            } else {
-                dispatch::add_and_square(set, row, T::from_f64(exact_scale), &mut block, next)
-            };
-            if (i + 1) % BLOCK_ROWS == 0 || i + 1 == rows.len() {
-                for (total, value) in self.totals.iter_mut().zip(&mut block) {
-                    *total += std::mem::take(value).into();
+        let mut active: Vec<(&[T], f64)> = Vec::with_capacity(N_ROWS);
+        for (rows, norms) in rows.chunks(N_ROWS).zip(self.norms.chunks_mut(N_ROWS)) {
+            active.clear();
+            for (row, norm) in rows.iter().zip(norms) {
+                *norm = norm_of(row, dispatch::sum_of_squares(set, row));
+                let scale = scale(self.first + self.scales.len(), *norm);
+                self.scales.push(scale);
+                if scale != 0.0 {
+                    active.push((row, T::round_scale(scale)));
                 }
             }
+            dispatch::add_scaled_rows(set, &active, &mut self.totals);
         }
     }
-}
-
-/// `totals += scale·row` and the sum of squares of `next`, which has the length of `row`.
-#[inline(always)]
-pub(super) fn add_and_square_lanes<V: Lanes, T: GradientFloat>(
-    row: &[T],
-    scale: T,
-    totals: &mut [T],
-    next: &[T],
-) -> f64 {
-    let (row_chunks, row_tail) = row.as_chunks::<8>();
-    let (total_chunks, total_tail) = totals.as_chunks_mut::<8>();
-    let squares = if V::MANY_REGISTERS {
-        add_and_square_streams::<V, T>(row_chunks, scale, total_chunks, next)
-    } else {
-        for (totals, values) in total_chunks.iter_mut().zip(row_chunks) {
-            T::add_scaled::<V>(totals, scale, values);
-        }
-        sum_of_squares_lanes::<V, T>(next)
-    };
-    for (total, &value) in total_tail.iter_mut().zip(row_tail) {
-        *total = T::from_f64((*total).into() + T::from_f64(scale.into() * value.into()).into());
-    }
-    squares
-}
-
-/// Both at once, so that reading `next` from memory hides behind adding `row` from the cache.
-#[inline(always)]
-fn add_and_square_streams<V: Lanes, T: GradientFloat>(
-    row: &[[T; 8]],
-    scale: T,
-    totals: &mut [[T; 8]],
-    next: &[T],
-) -> f64 {
-    let Streams { segments, rest, tail } = streams(next);
-    let length = segments[0].len();
-    let mut squares = [V::splat(0.0); N_STREAMS];
-    let (streamed, total_rest) = totals.split_at_mut(N_STREAMS * length);
-    let row_segments: [&[[T; 8]]; N_STREAMS] = std::array::from_fn(|s| &row[s * length..][..length]);
-    for j in 0..length {
-        for s in 0..N_STREAMS {
-            T::add_scaled::<V>(&mut streamed[s * length + j], scale, &row_segments[s][j]);
-            squares[s] = square_into(squares[s], &segments[s][j]);
-        }
-    }
-    for (totals, values) in total_rest.iter_mut().zip(&row[N_STREAMS * length..]) {
-        T::add_scaled::<V>(totals, scale, values);
-    }
-    finish_squares(squares, rest, tail)
 }

@@ -6,16 +6,10 @@
 /// The implementations for an instruction set may only be used below a function with that target
 /// feature; the kernels are reached through [`super::dispatch`] alone, which sees to it.
 pub(super) trait Lanes: Copy {
-    /// Whether eight of these and two more fit in registers, so that interleaved loops pay.
-    const MANY_REGISTERS: bool;
-
     fn splat(value: f64) -> Self;
     fn load_f32(values: &[f32; 8]) -> Self;
     fn load_f64(values: &[f64; 8]) -> Self;
     fn store(self, values: &mut [f64; 8]);
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
-
-    /// `totals + scale·values` in f32, rounded twice.
-    fn add_scaled_f32(totals: &mut [f32; 8], scale: f32, values: &[f32; 8]);
 }

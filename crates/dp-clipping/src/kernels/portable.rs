@@ -6,8 +6,6 @@ use super::lanes::Lanes;
 pub(super) struct Portable([f64; 8]);
 
 impl Lanes for Portable {
-    const MANY_REGISTERS: bool = false;
-
     #[inline(always)]
     fn splat(value: f64) -> Self {
         Self([value; 8])
@@ -36,12 +34,5 @@ impl Lanes for Portable {
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
         Self(std::array::from_fn(|lane| self.0[lane] * other.0[lane]))
-    }
-
-    #[inline(always)]
-    fn add_scaled_f32(totals: &mut [f32; 8], scale: f32, values: &[f32; 8]) {
-        for (total, value) in totals.iter_mut().zip(values) {
-            *total += scale * value;
-        }
     }
 }

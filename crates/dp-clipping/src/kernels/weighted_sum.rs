@@ -13,7 +13,7 @@ use crate::{ClipError, error::check_lengths};
 const BLOCK: usize = 8192;
 
 /// Rows that are read side by side, so that a total is loaded and stored once for all of them.
-const N_ROWS: usize = 8;
+pub(super) const N_ROWS: usize = 8;
 
 /// `out[j] = Σ_i scales[i]·gradients[i, j]`.
 ///
