@@ -24,6 +24,23 @@ pub fn sum_rows<S: Send>(
     scratch: impl Fn() -> S + Sync,
     add: impl Fn(&mut S, usize, SparseRow<'_>, &mut [f64]) + Sync,
 ) -> Result<Vec<f64>> {
+    sum_several(rows, size, scratch, |scratch, first, rows, sum| {
+        for (index, row) in (first..).zip(rows) {
+            if !row.is_blank() {
+                add(scratch, index, *row, sum);
+            }
+        }
+    })
+}
+
+/// The same: `add` adds the terms of some rows at a time, and none of a blank one. It has the index of the
+/// first.
+pub(crate) fn sum_several<S: Send>(
+    rows: &impl RowSource,
+    size: usize,
+    scratch: impl Fn() -> S + Sync,
+    add: impl Fn(&mut S, usize, &[SparseRow<'_>], &mut [f64]) + Sync,
+) -> Result<Vec<f64>> {
     let share = rows.share();
     let blocks: Vec<Range<usize>> =
         share.clone().step_by(BLOCK).map(|start| start..(start + BLOCK).min(share.end)).collect();
@@ -33,11 +50,7 @@ pub fn sum_rows<S: Send>(
         .map(|blocks| {
             let (mut sum, mut scratch) = (vec![0.0; size], scratch());
             for block in blocks {
-                rows.visit(block.clone(), &mut |index, row| {
-                    if !row.is_blank() {
-                        add(&mut scratch, index, row, &mut sum);
-                    }
-                });
+                rows.visit_several(block.clone(), &mut |first, rows| add(&mut scratch, first, rows, &mut sum));
             }
             sum
         })

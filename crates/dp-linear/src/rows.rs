@@ -6,12 +6,16 @@ use dp_engine::collective::{Alone, Collective};
 
 /// Records that are read together.
 pub const BLOCK: usize = 4_096;
+/// A row keeps its zeros where they are at most one of this many features: to sort them out takes longer.
+const FEW: usize = 8;
 
-/// Some records: the features that are not 0, and the class or the number of each.
+/// Some records: the features that are not 0, perhaps with a few that are, and the class or the number of
+/// each.
 #[derive(Clone, Default)]
 pub struct SparseBlock {
     /// Where each row begins; one more at the end.
     starts: Vec<usize>,
+    /// Behind the last row there may be room.
     columns: Vec<u32>,
     values: Vec<f32>,
     labels: Vec<u32>,
@@ -31,9 +35,6 @@ impl SparseBlock {
     /// Forgets all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.starts.clear();
-        self.starts.push(0);
-        self.columns.clear();
-        self.values.clear();
         self.labels.clear();
         self.targets.clear();
         self.weights.clear();
@@ -43,29 +44,82 @@ impl SparseBlock {
     /// one: it counts nowhere. A weight outside `[0, 1]` is set to the nearer end, and one that is no
     /// number to 0.
     pub fn push_row(&mut self, label: u32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
-        self.push(label, 0.0, weight, features);
+        self.push(Answer::Class(label), weight, features);
     }
 
     /// Appends a row with a number to predict, in place of a class. A number outside `[-1, 1]` is set to
     /// the nearer end, and what is none to 0.
     pub fn push_number(&mut self, target: f32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
-        self.push(0, if target.is_nan() { 0.0 } else { target.clamp(-1.0, 1.0) }, weight, features);
+        self.push(Answer::Number(target), weight, features);
     }
 
-    fn push(&mut self, label: u32, target: f32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
+    fn push(&mut self, answer: Answer, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
+        let (mut columns, mut values) = (Vec::new(), Vec::new());
+        features(&mut |column, value| {
+            columns.push(column as u32);
+            values.push(value);
+        });
+        self.push_rows(std::iter::once((answer, weight)), columns.len(), |places, of_places| {
+            places.copy_from_slice(&columns);
+            of_places.copy_from_slice(&values);
+        });
+    }
+
+    /// Appends rows by what is to be predicted of each and its weight, under the rules of
+    /// [`push_row`](Self::push_row) and [`push_number`](Self::push_number). `fill` has the columns and values of
+    /// all of them to fill, `[rows, n_features]`, row by row and those of a row in order; some may be zeros.
+    pub fn push_rows(
+        &mut self,
+        rows: impl IntoIterator<Item = (Answer, f32)>,
+        n_features: usize,
+        fill: impl FnOnce(&mut [u32], &mut [f32]),
+    ) {
+        let first = self.labels.len();
+        for (answer, weight) in rows {
+            let (label, target) = match answer {
+                Answer::Class(label) => (label, 0.0),
+                Answer::Number(target) => (0, if target.is_nan() { 0.0 } else { target.clamp(-1.0, 1.0) }),
+            };
+            self.labels.push(label);
+            self.targets.push(target);
+            self.weights.push(if weight.is_nan() { 0.0 } else { weight.clamp(0.0, 1.0) });
+        }
         if self.starts.is_empty() {
             self.starts.push(0);
         }
-        features(&mut |column, value| {
-            if value != 0.0 {
-                self.columns.push(column as u32);
-                self.values.push(value);
+        let n = self.labels.len() - first;
+        let mut next = self.starts[first];
+        let filled = next..next + n * n_features;
+        if self.columns.len() < filled.end {
+            self.columns.resize(filled.end, 0);
+            self.values.resize(filled.end, 0.0);
+        }
+        fill(&mut self.columns[filled.clone()], &mut self.values[filled.clone()]);
+        for row in 0..n {
+            let start = filled.start + row * n_features;
+            next = self.take(start..start + n_features, next);
+            self.starts.push(next);
+        }
+    }
+
+    /// Moves features to where the next row begins. Returns where it ends.
+    fn take(&mut self, features: Range<usize>, to: usize) -> usize {
+        let n_zeros = self.values[features.clone()].iter().map(|&value| u32::from(value == 0.0)).sum::<u32>() as usize;
+        if n_zeros * FEW <= features.len() {
+            if features.start > to {
+                self.columns.copy_within(features.clone(), to);
+                self.values.copy_within(features.clone(), to);
             }
-        });
-        self.starts.push(self.columns.len());
-        self.labels.push(label);
-        self.targets.push(target);
-        self.weights.push(if weight.is_nan() { 0.0 } else { weight.clamp(0.0, 1.0) });
+            return to + features.len();
+        }
+        let mut end = to;
+        for at in features {
+            let value = self.values[at];
+            self.columns[end] = self.columns[at];
+            self.values[end] = value;
+            end += usize::from(value != 0.0);
+        }
+        end
     }
 
     /// Number of rows.
@@ -89,10 +143,26 @@ impl SparseBlock {
     }
 }
 
+/// What is to be predicted of a record.
+#[derive(Clone, Copy)]
+pub enum Answer {
+    /// A class.
+    Class(u32),
+    /// A number from -1 to 1.
+    Number(f32),
+}
+
+/// Without what is to be predicted, which is private.
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").finish_non_exhaustive()
+    }
+}
+
 /// One record.
 #[derive(Clone, Copy)]
 pub struct SparseRow<'a> {
-    /// Columns of the features that are not 0.
+    /// Columns of the features that are not 0, in order, and perhaps of a few that are.
     pub columns: &'a [u32],
     /// Their values.
     pub values: &'a [f32],
@@ -112,7 +182,7 @@ impl std::fmt::Debug for SparseRow<'_> {
 }
 
 impl SparseRow<'_> {
-    /// Features that are not 0.
+    /// Features that are not 0, and perhaps a few that are.
     pub fn features(&self) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
         self.columns.iter().zip(self.values).map(|(&column, &value)| (column as usize, f64::from(value)))
     }
@@ -149,6 +219,12 @@ pub trait RowSource: Sync {
 
     /// Calls `visit` with every row of a range, in order.
     fn visit(&self, range: Range<usize>, visit: &mut dyn FnMut(usize, SparseRow<'_>));
+
+    /// Calls `visit` with all rows of a range in order, any number at a time, and the index of the first
+    /// of these.
+    fn visit_several(&self, range: Range<usize>, visit: &mut dyn FnMut(usize, &[SparseRow<'_>])) {
+        self.visit(range, &mut |index, row| visit(index, &[row]));
+    }
 }
 
 impl RowSource for (SparseBlock, usize) {
@@ -191,5 +267,41 @@ pub(crate) fn scale_to_unit(row: &mut [f32]) {
 pub fn unit_rows(rows: &mut [f32], n_features: usize) {
     for row in rows.chunks_exact_mut(n_features.max(1)) {
         scale_to_unit(row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many zeros are sorted out, a few stay; a row of zeros is blank; bounds hold as for single rows.
+    #[test]
+    fn rows_are_appended_together() {
+        let mut block = SparseBlock::default();
+        for _ in 0..2 {
+            block.clear();
+            block.push_row(3, 0.5, |feature| {
+                feature(1, 2.0);
+                feature(4, 0.0);
+            });
+            let rows = [(Answer::Class(1), 7.0), (Answer::Number(-4.0), f32::NAN), (Answer::Number(f32::NAN), 0.25)];
+            block.push_rows(rows, 8, |columns, values| {
+                assert_eq!((columns.len(), values.len()), (24, 24));
+                columns.iter_mut().zip((0..8).cycle()).for_each(|(place, column)| *place = column);
+                values.fill(1.0);
+                values[5] = 0.0;
+                values[8..16].fill(-0.0);
+                values[16..20].fill(0.0);
+            });
+            let rows: Vec<_> = (0..block.len()).map(|index| block.row(index)).collect();
+            assert_eq!((rows[0].columns, rows[0].values), (&[1][..], &[2.0][..]));
+            assert_eq!(rows[1].columns, [0, 1, 2, 3, 4, 5, 6, 7]);
+            assert_eq!(rows[1].values, [1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0]);
+            assert!(rows[2].is_blank());
+            assert_eq!((rows[3].columns, rows[3].values), (&[4, 5, 6, 7][..], &[1.0; 4][..]));
+            let facts = |row: &SparseRow<'_>| (row.label, row.target, row.weight);
+            let expected = [(3, 0.0, 0.5), (1, 0.0, 1.0), (0, -1.0, 0.0), (0, 0.0, 0.25)];
+            assert_eq!(rows.iter().map(facts).collect::<Vec<_>>(), expected);
+        }
     }
 }

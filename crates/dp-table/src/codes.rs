@@ -28,10 +28,35 @@ pub(crate) struct Layout {
     stride: usize,
 }
 
+/// The place of an input in the bytes of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct InputSlot {
+pub(crate) struct InputSlot {
     at: usize,
     width: Width,
+}
+
+impl InputSlot {
+    /// A position between knots; `None` if it is missing.
+    pub(crate) fn position(self, row: &[u8]) -> Option<f32> {
+        let position = f32::from_le_bytes(bytes(row, self.at));
+        (!position.is_nan()).then_some(position)
+    }
+
+    /// The index of a category.
+    pub(crate) fn index(self, row: &[u8]) -> u32 {
+        match self.width {
+            Width::Two => u32::from(u16::from_le_bytes(bytes(row, self.at))),
+            _ => u32::from(row[self.at]),
+        }
+    }
+
+    /// The numbers of a vector; `None` if it is missing.
+    pub(crate) fn vector(self, row: &[u8]) -> Option<impl Iterator<Item = f32>> {
+        let (Width::Vector(length) | Width::Image(length)) = self.width else { return None };
+        let numbers = row[self.at..self.at + 4 * length].as_chunks::<4>().0;
+        let is_there = numbers.first().is_some_and(|first| !f32::from_le_bytes(*first).is_nan());
+        is_there.then(|| numbers.iter().map(|number| f32::from_le_bytes(*number)))
+    }
 }
 
 /// The stored size of an input.
@@ -112,27 +137,9 @@ impl Layout {
         self.target.map_or(0.0, |at| f32::from_le_bytes(bytes(row, at)))
     }
 
-    pub(crate) fn input(&self, row: &[u8], input: usize) -> Code {
-        let InputSlot { at, width } = self.inputs[input];
-        match width {
-            Width::Single => {
-                let position = f32::from_le_bytes(bytes(row, at));
-                Code::Position((!position.is_nan()).then_some(position))
-            }
-            Width::Byte => Code::Index(u16::from(row[at])),
-            Width::Two => Code::Index(u16::from_le_bytes(bytes(row, at))),
-            // A vector is read by `vector`.
-            Width::Vector(_) | Width::Image(_) => Code::Position(None),
-        }
-    }
-
-    /// The numbers of a vector; `None` if it is missing.
-    pub(crate) fn vector<'a>(&self, row: &'a [u8], input: usize) -> Option<impl Iterator<Item = f32> + 'a> {
-        let InputSlot { at, width } = self.inputs[input];
-        let (Width::Vector(length) | Width::Image(length)) = width else { return None };
-        let numbers = row[at..at + 4 * length].as_chunks::<4>().0;
-        let is_there = numbers.first().is_some_and(|first| !f32::from_le_bytes(*first).is_nan());
-        is_there.then(|| numbers.iter().map(|number| f32::from_le_bytes(*number)))
+    /// The place of an input; an empty one of what has no code.
+    pub(crate) fn slot(&self, input: usize) -> InputSlot {
+        self.inputs.get(input).copied().unwrap_or(InputSlot { at: 0, width: Width::Vector(0) })
     }
 
     /// Writes a vector, or that it is missing.
@@ -203,7 +210,7 @@ impl Layout {
 }
 
 fn bytes<const N: usize>(row: &[u8], at: usize) -> [u8; N] {
-    std::array::from_fn(|offset| row[at + offset])
+    row[at..at + N].as_chunks().0[0]
 }
 
 #[cfg(test)]
@@ -225,11 +232,12 @@ mod tests {
             layout.set_input(&mut row, input, code);
         }
         assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (3, 9, Some(1 << 60)));
-        assert_eq!([0, 1, 2, 3].map(|input| layout.input(&row, input)), codes);
+        assert_eq!([0, 2].map(|input| layout.slot(input).index(&row)), [255, 700]);
+        assert_eq!([1, 3].map(|input| layout.slot(input).position(&row)), [Some(3.5), None]);
         assert_eq!((layout.weight(&row), layout.target(&row)), (0.25, -0.5));
         Layout::blank(&mut row);
         assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (BLANK, 0, Some(0)));
-        assert_eq!(layout.input(&row, 0), Code::Index(0));
+        assert_eq!(layout.slot(0).index(&row), 0);
     }
 
     #[test]
@@ -240,10 +248,10 @@ mod tests {
         layout.set_input(&mut row, 2, Code::Index(7));
         layout.set_weight(&mut row, 0.5);
         assert_eq!((layout.weight(&row), layout.target(&row)), (1.0, 0.0));
-        let read = |row: &[u8]| layout.vector(row, 1).map(Iterator::collect::<Vec<f32>>);
+        let read = |row: &[u8]| layout.slot(1).vector(row).map(Iterator::collect::<Vec<f32>>);
         layout.set_vector(&mut row, 1, Some(&[0.5, -1.0, 0.0]));
         assert_eq!(read(&row), Some(vec![0.5, -1.0, 0.0]));
         layout.set_vector(&mut row, 1, None);
-        assert_eq!((read(&row), layout.input(&row, 2)), (None, Code::Index(7)));
+        assert_eq!((read(&row), layout.slot(2).index(&row)), (None, 7));
     }
 }

@@ -334,16 +334,39 @@ impl EncodedTable {
         }
     }
 
-    /// Calls `feature` with the position and value of each feature of a row that is not zero by
-    /// construction, in ascending order: at most [`Encoding::most_entries`] of them. The same
-    /// values as by [`gather`](Self::gather), without the zeros.
+    /// Calls `feature` with the position and value of each feature of a row that may differ from zero, in
+    /// ascending order: [`Encoding::most_entries`] of them, or none of a row that was dropped. The same
+    /// values as by [`gather`](Self::gather), without most of the zeros.
     ///
     /// # Panics
     /// For a row that is not here.
-    pub fn for_each_feature(&self, row: usize, feature: impl FnMut(usize, f32)) {
-        let codes = self.codes(row);
-        if Layout::label(codes) != BLANK {
-            self.encoding.expand(codes, feature);
+    pub fn for_each_feature(&self, row: usize, mut feature: impl FnMut(usize, f32)) {
+        if self.is_blank(row) {
+            return;
+        }
+        let n = self.encoding.most_entries();
+        let (mut columns, mut values) = (vec![0; n], vec![0.0; n]);
+        self.expand(&[row], &mut columns, &mut values);
+        for (column, value) in columns.into_iter().zip(values) {
+            feature(column as usize, value);
+        }
+    }
+
+    /// The same features of several rows. A row that was dropped has zeros alone.
+    ///
+    /// **Shapes.** `columns` and `values`: `[rows, most_entries]`, row by row and in ascending order.
+    ///
+    /// # Panics
+    /// For a row that is not here, and for slices of another length.
+    pub fn expand(&self, rows: &[usize], columns: &mut [u32], values: &mut [f32]) {
+        let room = self.encoding.most_entries();
+        assert_eq!([columns.len(), values.len()], [rows.len() * room; 2], "one place for each feature");
+        let codes: Vec<&[u8]> = rows.iter().map(|&row| self.codes(row)).collect();
+        self.encoding.expand(&codes, columns, values);
+        for (codes, values) in codes.iter().zip(values.chunks_exact_mut(room)) {
+            if Layout::label(codes) == BLANK {
+                values.fill(0.0);
+            }
         }
     }
 

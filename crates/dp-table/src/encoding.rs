@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::blocks::{BlockKind, FeatureBlock};
-use crate::codes::{Code, Layout, MOST_CODES};
+use crate::codes::{Layout, MOST_CODES};
 use crate::column_names::{InputColumns, find, find_vector, is_named};
 use crate::counts::{ReadOutcome, RowOutcome, TableCounts};
 use crate::error::TableError;
@@ -49,6 +49,7 @@ pub struct Encoding {
     groups: Vec<Group>,
     layout: Layout,
     width: usize,
+    most_entries: usize,
     scale: f32,
 }
 
@@ -83,6 +84,7 @@ impl Encoding {
             groups: intersections(schema, &group_columns)?,
             layout: Layout::new(schema.unit.is_some(), schema.weight.is_some(), schema.label.number.is_some(), widths),
             width: width + 1,
+            most_entries: blocks.iter().map(|block| block.kind.most_entries()).sum(),
             scale: ((1.0 - ROUNDING) / (square + 1.0_f64).sqrt()) as f32,
             schema: schema.clone(),
             blocks,
@@ -126,9 +128,9 @@ impl Encoding {
         &self.groups
     }
 
-    /// The most features of a row that are not zero.
+    /// The features of a row that may differ from zero: as many in every row.
     pub fn most_entries(&self) -> usize {
-        self.blocks.iter().map(|block| block.kind.most_entries()).sum()
+        self.most_entries
     }
 
     /// Whether a text, without blanks around it, stands for a missing value.
@@ -148,6 +150,8 @@ impl Encoding {
             inputs,
             groups: Vec::new(),
             row: vec![0; self.layout.stride()],
+            columns: vec![0; self.most_entries],
+            values: vec![0.0; self.most_entries],
             counts: TableCounts::new(self.schema.inputs(), std::iter::empty()),
         })
     }
@@ -330,48 +334,120 @@ impl Encoding {
         Ok(met)
     }
 
-    /// Calls `feature` with the position and value of every feature that is not zero, in ascending
-    /// order.
-    pub(crate) fn expand(&self, row: &[u8], mut feature: impl FnMut(usize, f32)) {
+    /// Fills the places of features that may differ from zero, in ascending order.
+    ///
+    /// **Shapes.** `columns` and `values`: `[rows, most_entries]`, row by row.
+    pub(crate) fn expand(&self, rows: &[&[u8]], columns: &mut [u32], values: &mut [f32]) {
         let scale = self.scale;
+        let mut places = Places { rows, columns, values, room: self.most_entries, start: 0 };
         for (input, block) in self.blocks.iter().enumerate() {
-            let first = block.features.start;
+            let slot = self.layout.slot(input);
+            let (first, last) = (block.features.start as u32, block.features.end as u32 - 1);
             match &block.kind {
-                BlockKind::Number { knots, missing } => {
-                    let n_bins = knots.len() - 1;
-                    let Code::Position(position) = self.layout.input(row, input) else { continue };
-                    let z = position.or(*missing).unwrap_or(0.0);
-                    feature(first, (2.0 * z / n_bins as f32 - 1.0) * scale);
-                    if position.is_none() {
-                        feature(block.features.end - 1, scale);
-                    } else if n_bins > 1 {
-                        let bin = (z as usize).min(n_bins - 1);
-                        let share = z - bin as f32;
-                        feature(first + 1 + bin, (1.0 - share) * scale);
-                        feature(first + 2 + bin, share * scale);
+                BlockKind::Number { knots, missing } if knots.len() > 2 => {
+                    // At most as many as a column may have bins.
+                    let n_bins = (knots.len() - 1) as u16;
+                    let missing = missing.unwrap_or(0.0);
+                    for (row, columns, values) in places.of::<3>() {
+                        let position = slot.position(row);
+                        let z = position.unwrap_or(missing);
+                        let bin = (z as u16).min(n_bins - 1);
+                        let share = z - f32::from(bin);
+                        let hat = first + 1 + u32::from(bin);
+                        let value = (2.0 * z / f32::from(n_bins) - 1.0) * scale;
+                        *columns = [first, hat, hat + 1];
+                        *values = [value, (1.0 - share) * scale, share * scale];
+                        if position.is_none() {
+                            *columns = [first, first + 1, last];
+                            *values = [value, 0.0, scale];
+                        }
+                    }
+                }
+                BlockKind::Number { missing, .. } => {
+                    let value = |z: f32| (2.0 * z - 1.0) * scale;
+                    match missing {
+                        Some(missing) => {
+                            for (row, columns, values) in places.of::<2>() {
+                                let position = slot.position(row);
+                                let indicator = if position.is_none() { scale } else { 0.0 };
+                                *columns = [first, last];
+                                *values = [value(position.unwrap_or(*missing)), indicator];
+                            }
+                        }
+                        None => {
+                            for (row, columns, values) in places.of::<1>() {
+                                *columns = [first];
+                                *values = [value(slot.position(row).unwrap_or(0.0))];
+                            }
+                        }
                     }
                 }
                 BlockKind::Boolean { .. } => {
-                    if let Code::Index(index @ 1..) = self.layout.input(row, input) {
-                        feature(first + usize::from(index - 1).min(block.features.len() - 1), scale);
+                    for (row, columns, values) in places.of::<1>() {
+                        let index = slot.index(row);
+                        *columns = [(first + index.saturating_sub(1)).min(last)];
+                        *values = [if index > 0 { scale } else { 0.0 }];
                     }
                 }
                 BlockKind::Vector { length, .. } | BlockKind::Image { length, .. } => {
-                    match self.layout.vector(row, input) {
-                        Some(numbers) => {
-                            numbers.enumerate().for_each(|(place, number)| feature(first + place, number * scale));
+                    for (row, columns, values) in places.of_many(*length) {
+                        columns.iter_mut().zip(first..).for_each(|(column, feature)| *column = feature);
+                        if let Some(numbers) = slot.vector(row) {
+                            values.iter_mut().zip(numbers).for_each(|(value, number)| *value = number * scale);
+                        } else {
+                            values.fill(0.0);
+                            if let ([.., column], [.., value]) = (columns, values) {
+                                (*column, *value) = (last, scale);
+                            }
                         }
-                        None => feature(first + length, scale),
                     }
                 }
                 BlockKind::Category { .. } => {
-                    if let Code::Index(index) = self.layout.input(row, input) {
-                        feature(first + usize::from(index).min(block.features.len() - 1), scale);
+                    for (row, columns, values) in places.of::<1>() {
+                        *columns = [(first + slot.index(row)).min(last)];
+                        *values = [scale];
                     }
                 }
-                BlockKind::Constant => feature(first, scale),
+                BlockKind::Constant => {
+                    for (_, columns, values) in places.of::<1>() {
+                        *columns = [first];
+                        *values = [scale];
+                    }
+                }
             }
         }
+    }
+}
+
+/// Where the features of rows go, column by column.
+struct Places<'a> {
+    rows: &'a [&'a [u8]],
+    /// `[rows, room]`
+    columns: &'a mut [u32],
+    values: &'a mut [f32],
+    room: usize,
+    /// The next place of each row.
+    start: usize,
+}
+
+impl Places<'_> {
+    /// Each row with its next places.
+    fn of<const N: usize>(&mut self) -> impl Iterator<Item = (&[u8], &mut [u32; N], &mut [f32; N])> {
+        let start = self.start;
+        self.start += N;
+        let columns = self.columns.chunks_exact_mut(self.room).filter_map(move |row| row[start..].first_chunk_mut());
+        let values = self.values.chunks_exact_mut(self.room).filter_map(move |row| row[start..].first_chunk_mut());
+        self.rows.iter().zip(columns).zip(values).map(|((row, columns), values)| (*row, columns, values))
+    }
+
+    /// The same with as many places as are asked for.
+    fn of_many(&mut self, n: usize) -> impl Iterator<Item = (&[u8], &mut [u32], &mut [f32])> {
+        let places = self.start..self.start + n;
+        self.start = places.end;
+        let of_values = places.clone();
+        let columns = self.columns.chunks_exact_mut(self.room).map(move |row| &mut row[places.clone()]);
+        let values = self.values.chunks_exact_mut(self.room).map(move |row| &mut row[of_values.clone()]);
+        self.rows.iter().zip(columns).zip(values).map(|((row, columns), values)| (*row, columns, values))
     }
 }
 
@@ -394,6 +470,9 @@ pub struct RowEncoder<'a> {
     /// Columns of groups; empty where they are not looked for.
     groups: Vec<usize>,
     row: Vec<u8>,
+    /// Its features, of which some may be zeros.
+    columns: Vec<u32>,
+    values: Vec<f32>,
     counts: TableCounts,
 }
 
@@ -436,7 +515,10 @@ impl RowEncoder<'_> {
         });
         let group = found.inspect_err(|error| self.counts.refuse(error))?;
         features.fill(0.0);
-        self.encoding.expand(&self.row, |feature, value| features[feature] = value);
+        self.encoding.expand(&[&self.row], &mut self.columns, &mut self.values);
+        for (&column, &value) in self.columns.iter().zip(&self.values) {
+            features[column as usize] = value;
+        }
         Ok(group)
     }
 

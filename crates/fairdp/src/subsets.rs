@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use dp_linear::{BLOCK, FeatureFacts, RowSource, SparseBlock, SparseRow};
+use dp_linear::{Answer, FeatureFacts, RowSource, SparseBlock, SparseRow};
 use dp_table::{BlockKind, EncodedTable, Encoding};
 use dp_train::ranks::{Alone, Collective};
 
@@ -16,6 +16,8 @@ use crate::unit_means::UnitMeans;
 
 /// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
 const KEPT_VALUES: usize = 128 << 20;
+/// Rows that are expanded together: few enough that a pass finds them in the processor's nearest memory.
+const TILE: usize = 64;
 
 /// The rows of a subset: their number on all ranks, and the rows of this rank.
 #[derive(Debug, Clone, PartialEq)]
@@ -274,7 +276,7 @@ impl<'a> SubsetRows<'a> {
         let mut rows = Self { table, members, ranks, share: share.clone(), kept: None };
         if share.len().max(members.n_rows()).saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
             let mut block = SparseBlock::default();
-            rows.fill(share, &mut block);
+            tiles(share).for_each(|tile| rows.fill(tile, &mut block));
             rows.kept = Some(block);
         }
         rows
@@ -289,8 +291,8 @@ impl<'a> SubsetRows<'a> {
         self.table.encoding().schema().label.number.is_some()
     }
 
+    /// Appends the rows of a range.
     fn fill(&self, range: Range<usize>, block: &mut SparseBlock) {
-        block.clear();
         if let Rows::Means(means) = &self.members.rows {
             let mut sums = vec![0.0; self.table.width()];
             for index in range {
@@ -304,17 +306,22 @@ impl<'a> SubsetRows<'a> {
             }
             return;
         }
-        for index in range {
-            let row = self.members.row(index);
-            let weight = self.table.weight(row);
-            let features = |push: &mut dyn FnMut(usize, f32)| self.table.for_each_feature(row, push);
-            if self.is_number() {
-                block.push_number(self.table.target(row), weight, features);
-            } else {
-                block.push_row(self.table.label(row), weight, features);
-            }
-        }
+        let table = self.table;
+        let rows: Vec<usize> = range.map(|index| self.members.row(index)).collect();
+        let answer = |row: usize| {
+            if self.is_number() { Answer::Number(table.target(row)) } else { Answer::Class(table.label(row)) }
+        };
+        let records = rows.iter().map(|&row| (answer(row), table.weight(row)));
+        block.push_rows(records, table.encoding().most_entries(), |columns, values| {
+            table.expand(&rows, columns, values);
+        });
     }
+}
+
+/// A range in parts of at most [`TILE`].
+fn tiles(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(TILE).map(move |start| start..end.min(start + TILE))
 }
 
 /// Rows whose groups are known.
@@ -352,20 +359,23 @@ impl RowSource for SubsetRows<'_> {
     }
 
     fn visit(&self, range: Range<usize>, visit: &mut dyn FnMut(usize, SparseRow<'_>)) {
-        if let Some(kept) = &self.kept
-            && self.share.start <= range.start
-            && range.end <= self.share.end
-        {
-            range.for_each(|index| visit(index, kept.row(index - self.share.start)));
-            return;
-        }
-        let mut block = SparseBlock::default();
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start + BLOCK);
-            self.fill(start..end, &mut block);
-            (start..end).for_each(|index| visit(index, block.row(index - start)));
-            start = end;
+        self.visit_several(range, &mut |first, rows| (first..).zip(rows).for_each(|(index, row)| visit(index, *row)));
+    }
+
+    fn visit_several(&self, range: Range<usize>, visit: &mut dyn FnMut(usize, &[SparseRow<'_>])) {
+        let share = &self.share;
+        let kept = self.kept.as_ref().filter(|_| share.start <= range.start && range.end <= share.end);
+        let mut expanded = SparseBlock::default();
+        for tile in tiles(range) {
+            let (block, first) = if let Some(kept) = kept {
+                (kept, share.start)
+            } else {
+                expanded.clear();
+                self.fill(tile.clone(), &mut expanded);
+                (&expanded, tile.start)
+            };
+            let rows: Vec<_> = tile.clone().map(|index| block.row(index - first)).collect();
+            visit(tile.start, &rows);
         }
     }
 }

@@ -48,6 +48,49 @@ fn features_by_hand() {
     assert_eq!(table.encoding().most_entries(), 5);
 }
 
+/// Of numbers, missing ones too, booleans, categories and a row that was dropped: as one by one.
+#[test]
+fn rows_are_expanded_together() {
+    let mut schema = schema();
+    let number = |bins, missing| Column::Number { low: 0.0, high: 8.0, bins, missing, format: NumberFormat::default() };
+    schema.columns = vec![
+        ("age".into(), number(Bins::Equal(4), Some(4.0))),
+        ("size".into(), number(Bins::Equal(1), Some(4.0))),
+        ("rate".into(), number(Bins::Equal(1), None)),
+        ("old".into(), Column::Boolean { values: ["no".into(), "yes".into()], missing: true }),
+        ("job".into(), Column::Category { values: texts(&["a", "b"]), other: true, missing: true }),
+    ];
+    schema.missing = texts(&[""]);
+    schema.bad_rows = BadRows::Drop;
+    let lines = "age,size,rate,old,job,ill\n3,1,2,no,a,no\n8,,4,yes,,yes\nx,1,2,no,a,no\n,8,0,,z,no\n";
+    let (table, counts) = Placed::new("t.csv", lines).encode(&schema).unwrap();
+    assert_eq!((counts.rows, counts.dropped), (4, 1));
+    let room = table.encoding().most_entries();
+    assert_eq!(room, 3 + 2 + 1 + 1 + 1 + 1);
+    let rows = [3, 2, 0, 1];
+    let (mut columns, mut values) = (vec![u32::MAX; 4 * room], vec![f32::NAN; 4 * room]);
+    table.expand(&rows, &mut columns, &mut values);
+    let dense = columns.chunks(room).zip(values.chunks(room)).map(|(columns, values)| {
+        assert!(columns.is_sorted_by(|a, b| a < b), "{columns:?}");
+        let mut row = vec![0.0; table.width()];
+        columns.iter().zip(values).for_each(|(&column, &value)| row[column as usize] = value);
+        row
+    });
+    let dense: Vec<_> = dense.collect();
+    assert_eq!(dense, features(&table, &rows));
+    let scaled = |row: &[f32]| {
+        row.iter().map(|value| (value / table.encoding().scale() * 1e4).round() / 1e4).collect::<Vec<f32>>()
+    };
+    // age, its hats at 0, 2, 4, 6 and 8, missing; size, missing; rate; old, missing; job: a, b, other, missing; constant.
+    let missing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0];
+    assert_eq!(scaled(&dense[0]), missing);
+    assert_eq!(dense[1], [0.0; 17]);
+    let there = [-0.25, 0.0, 0.5, 0.5, 0.0, 0.0, 0.0, -0.75, 0.0, -0.5, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+    assert_eq!(scaled(&dense[2]), there);
+    let at_the_end = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
+    assert_eq!(scaled(&dense[3]), at_the_end);
+}
+
 #[test]
 fn values_outside_the_bounds_and_the_lists_are_counted() {
     let mut schema = schema();
