@@ -5,7 +5,7 @@ use dp_engine::vector_math::vectorise;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LinearError, Result};
-use crate::exact::sum_rows;
+use crate::exact::sum_several;
 use crate::exact_sum::ExactSum;
 use crate::linear::Linear;
 use crate::rows::{RowSource, SparseRow};
@@ -199,14 +199,32 @@ struct Descent<'a> {
     grid: Grid,
 }
 
+/// Rows whose squares and outputs are summed in step: each sum waits for its last addition, and the order
+/// of its terms is fixed.
+const IN_STEP: usize = 2;
+
 /// Buffers of one thread.
 #[derive(Clone)]
 struct Scratch {
-    /// The row's features, scaled.
-    scaled: Vec<f64>,
-    /// Its gradient, in steps of the grid.
+    /// The features of each row, scaled.
+    scaled: [Vec<f64>; IN_STEP],
+    /// A row's gradient, in steps of the grid.
     placed: Vec<f64>,
     residuals: Vec<f64>,
+}
+
+impl Scratch {
+    fn new(n_outputs: usize) -> Self {
+        Self { scaled: [const { Vec::new() }; IN_STEP], placed: Vec::new(), residuals: vec![0.0; n_outputs] }
+    }
+}
+
+/// Sums over the scaled features of a row.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    square: f64,
+    /// The first output, of the features alone.
+    output: f64,
 }
 
 /// The shares of the classes in the loss, the weight of a record of each, and that of all records.
@@ -369,51 +387,101 @@ pub(crate) fn descend<E: From<LinearError>>(
 impl Descent<'_> {
     /// The sum of all records' bounded gradients, in steps of the grid.
     fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> Result<Vec<f64>> {
-        let scratch =
-            || Scratch { scaled: Vec::new(), placed: Vec::new(), residuals: vec![0.0; self.loss.offsets().len()] };
-        sum_rows(rows, parameters.len(), scratch, |scratch, _, row, sum| self.add(row, parameters, scratch, sum))
+        let scratch = || Scratch::new(self.loss.offsets().len());
+        sum_several(rows, parameters.len(), scratch, |scratch, _, rows, sum| self.add(rows, parameters, scratch, sum))
     }
 
-    fn add(&self, row: SparseRow<'_>, weights: &[f64], scratch: &mut Scratch, sum: &mut [f64]) {
-        let Scratch { scaled, placed, residuals } = scratch;
-        scaled.resize(row.columns.len(), 0.0);
-        placed.resize(row.columns.len(), 0.0);
+    /// Adds the gradients of rows.
+    fn add(&self, rows: &[SparseRow<'_>], weights: &[f64], scratch: &mut Scratch, sum: &mut [f64]) {
         vectorise(
             #[inline(always)]
             || {
-                // The square and the first output in one loop: either would wait for its own sums.
-                let (first, rest) = weights.split_at(self.width);
-                let (mut square, mut product) = (0.0, 0.0);
-                for ((scaled, &j), &value) in scaled.iter_mut().zip(row.columns).zip(row.values) {
-                    let value = f64::from(value) * self.scales.factors[j as usize];
-                    *scaled = value;
-                    square += value * value;
-                    product += first[j as usize] * value;
-                }
-                residuals[0] = product;
-                for (residual, weights) in residuals[1..].iter_mut().zip(rest.chunks_exact(self.width)) {
-                    *residual = row.columns.iter().zip(&*scaled).map(|(&j, value)| weights[j as usize] * value).sum();
-                }
-                for (output, residual) in residuals.iter_mut().enumerate() {
-                    let start = self.start.as_ref().map_or(0.0, |start| start.output(output, row));
-                    *residual += self.loss.offsets()[output] + start;
-                }
-                let longest = self.scales.row_bound * (1.0 - MARGIN);
-                let shorten = if square > longest * longest { longest / square.sqrt() } else { 1.0 };
-                let weight = f64::from(row.weight) * self.loss.residuals(residuals, row);
-                for (residual, sum) in residuals.iter().zip(sum.chunks_exact_mut(self.width)) {
-                    let scale = residual * weight * shorten * (1.0 - MARGIN);
-                    if scale.is_finite() {
-                        for (placed, value) in placed.iter_mut().zip(&*scaled) {
-                            *placed = place(self.grid, scale * value);
-                        }
-                        for (&j, placed) in row.columns.iter().zip(&*placed) {
-                            sum[j as usize] += placed;
-                        }
+                for some in rows.chunks(IN_STEP) {
+                    let mut rows = [SparseRow::BLANK; IN_STEP];
+                    rows[..some.len()].copy_from_slice(some);
+                    let sums = self.scale(rows, weights, &mut scratch.scaled);
+                    for (at, row) in rows.into_iter().enumerate().filter(|(_, row)| !row.is_blank()) {
+                        self.add_row(row, at, sums[at], weights, scratch, sum);
                     }
                 }
             },
         );
+    }
+
+    /// Scales the features of rows, and sums them in step.
+    #[expect(clippy::inline_always, reason = "compiled for the instructions of the closure that calls it")]
+    #[inline(always)]
+    fn scale(
+        &self,
+        rows: [SparseRow<'_>; IN_STEP],
+        weights: &[f64],
+        scaled: &mut [Vec<f64>; IN_STEP],
+    ) -> [Sums; IN_STEP] {
+        let (factors, weights) = (&self.scales.factors[..self.width], &weights[..self.width]);
+        let term = |column: u32, value: f32, scaled: &mut f64, sums: &mut Sums| {
+            let value = f64::from(value) * factors[column as usize];
+            *scaled = value;
+            sums.square += value * value;
+            sums.output += weights[column as usize] * value;
+        };
+        for (scaled, row) in scaled.iter_mut().zip(rows) {
+            scaled.resize(row.columns.len(), 0.0);
+        }
+        let shortest = rows.iter().map(|row| row.columns.len()).min().unwrap_or(0);
+        let columns = rows.map(|row| &row.columns[..shortest]);
+        let values = rows.map(|row| &row.values[..shortest]);
+        let places = scaled.each_mut().map(|scaled| &mut scaled[..shortest]);
+        let mut sums = [Sums::default(); IN_STEP];
+        for at in 0..shortest {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                term(columns[row][at], values[row][at], &mut places[row][at], sums);
+            }
+        }
+        for ((row, scaled), sums) in rows.iter().zip(scaled).zip(&mut sums) {
+            let rest = row.columns.iter().zip(row.values).zip(scaled).skip(shortest);
+            rest.for_each(|((&column, &value), scaled)| term(column, value, scaled, sums));
+        }
+        sums
+    }
+
+    /// Adds the gradient of the row that was scaled at this place.
+    #[expect(clippy::inline_always, reason = "compiled for the instructions of the closure that calls it")]
+    #[inline(always)]
+    fn add_row(
+        &self,
+        row: SparseRow<'_>,
+        place_of_row: usize,
+        sums: Sums,
+        weights: &[f64],
+        scratch: &mut Scratch,
+        sum: &mut [f64],
+    ) {
+        let Scratch { scaled, placed, residuals } = scratch;
+        let scaled = &scaled[place_of_row];
+        residuals[0] = sums.output;
+        let later = weights[self.width..].chunks_exact(self.width);
+        for (residual, weights) in residuals[1..].iter_mut().zip(later) {
+            *residual = row.columns.iter().zip(scaled).map(|(&j, value)| weights[j as usize] * value).sum();
+        }
+        for (output, residual) in residuals.iter_mut().enumerate() {
+            let start = self.start.as_ref().map_or(0.0, |start| start.output(output, row));
+            *residual += self.loss.offsets()[output] + start;
+        }
+        let longest = self.scales.row_bound * (1.0 - MARGIN);
+        let shorten = if sums.square > longest * longest { longest / sums.square.sqrt() } else { 1.0 };
+        let weight = f64::from(row.weight) * self.loss.residuals(residuals, row);
+        placed.resize(row.columns.len(), 0.0);
+        for (residual, sum) in residuals.iter().zip(sum.chunks_exact_mut(self.width)) {
+            let scale = residual * weight * shorten * (1.0 - MARGIN);
+            if scale.is_finite() {
+                for (placed, value) in placed.iter_mut().zip(scaled) {
+                    *placed = place(self.grid, scale * value);
+                }
+                for (&j, placed) in row.columns.iter().zip(&*placed) {
+                    sum[j as usize] += placed;
+                }
+            }
+        }
     }
 }
 
@@ -444,12 +512,9 @@ pub(crate) fn residuals(logits: &mut [f64], label: usize) {
 
 /// `1/(1 + e⁻ᶻ)` without overflow.
 pub fn sigmoid(logit: f64) -> f64 {
-    if logit >= 0.0 {
-        1.0 / (1.0 + libm::exp(-logit))
-    } else {
-        let e = libm::exp(logit);
-        e / (1.0 + e)
-    }
+    let e = libm::exp(-logit.abs());
+    let share = if logit >= 0.0 { 1.0 } else { e };
+    share / (1.0 + e)
 }
 
 /// Probabilities in the place of logits.
@@ -521,13 +586,52 @@ mod tests {
             for target in [-1.0, 0.2, 1.0] {
                 for values in [[0.1_f32, 0.0, 0.5], [-1.0, 1.0, 1.0], [0.0, 1e-3, 0.5]] {
                     let row = SparseRow { columns: &[0, 1, 2], values: &values, label: 0, target, weight: 1.0 };
-                    let mut scratch = Scratch { scaled: Vec::new(), placed: Vec::new(), residuals: vec![0.0] };
+                    let mut scratch = Scratch::new(1);
                     let mut sum = [0.0; 3];
-                    descent.add(row, &weights, &mut scratch, &mut sum);
+                    descent.add(&[row], &weights, &mut scratch, &mut sum);
                     let norm = sum.iter().map(|steps| (steps * grid.step()).powi(2)).sum::<f64>().sqrt();
                     assert!(norm <= most, "{weights:?} {target} {values:?}: {norm}");
                 }
             }
+        }
+    }
+
+    /// Rows add what each of them adds alone, bit for bit: of any lengths, blank ones too.
+    #[test]
+    fn rows_in_step_add_what_each_adds_alone() {
+        const WIDTH: usize = 40;
+        let scales = Scales {
+            factors: (1..=WIDTH).map(|j| (j as f64).sqrt()).collect(),
+            row_bound: 5.0,
+            mean_squares: vec![1.0; WIDTH],
+            least: 0.0,
+        };
+        let columns: Vec<u32> = (0..WIDTH as u32).collect();
+        let values: Vec<f32> = (0..WIDTH).map(|j| (j as f32 * 0.7).sin()).collect();
+        let lengths = [40, 3, 0, 17, 17, 1, 0];
+        let rows = lengths.map(|n| SparseRow {
+            columns: &columns[..n],
+            values: &values[..n],
+            label: n % 3,
+            target: 0.0,
+            weight: 0.7,
+        });
+        for n_outputs in [1, 3] {
+            let loss = Loss::Classes { offsets: vec![0.1; n_outputs], weights: vec![1.0, 0.5, 0.8] };
+            let grid = Grid::for_values(10.0, rows.len());
+            let descent = Descent { width: WIDTH, scales: &scales, loss, start: None, grid };
+            let weights: Vec<f64> = (0..n_outputs * WIDTH).map(|j| (j as f64 * 0.3).cos()).collect();
+            let sum = |some: &[SparseRow<'_>]| {
+                let mut sum = vec![0.0; weights.len()];
+                descent.add(some, &weights, &mut Scratch::new(n_outputs), &mut sum);
+                sum
+            };
+            let mut alone = vec![0.0; weights.len()];
+            for row in rows {
+                alone.iter_mut().zip(sum(&[row])).for_each(|(sum, value)| *sum += value);
+            }
+            assert!(alone.iter().any(|steps| *steps != 0.0));
+            assert_eq!(sum(&rows), alone);
         }
     }
 

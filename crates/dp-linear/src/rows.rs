@@ -187,6 +187,9 @@ impl SparseRow<'_> {
         self.columns.iter().zip(self.values).map(|(&column, &value)| (column as usize, f64::from(value)))
     }
 
+    /// A record without features.
+    pub(crate) const BLANK: Self = Self { columns: &[], values: &[], label: 0, target: 0.0, weight: 0.0 };
+
     /// Whether the record was blanked.
     pub fn is_blank(&self) -> bool {
         self.columns.is_empty()
