@@ -44,7 +44,7 @@ pub use exact_sum::ExactSum;
 pub use linear::Linear;
 pub use recall::{RecallBiases, RecallBiasesConfig};
 pub use recipe::{Goal, Recipe, Releases};
-pub use rows::{Answer, BLOCK, RowSource, SparseBlock, SparseRow, unit_rows};
+pub use rows::{BLOCK, RowLabel, RowSource, SparseBlock, SparseRow, unit_rows};
 pub use scales::{FeatureFacts, Scales};
 pub use search::Trial;
 pub use settings::{Objective, Settings, Streams};

@@ -44,22 +44,22 @@ impl SparseBlock {
     /// one: it counts nowhere. A weight outside `[0, 1]` is set to the nearer end, and one that is no
     /// number to 0.
     pub fn push_row(&mut self, label: u32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
-        self.push(Answer::Class(label), weight, features);
+        self.push(RowLabel::Class(label), weight, features);
     }
 
     /// Appends a row with a number to predict, in place of a class. A number outside `[-1, 1]` is set to
     /// the nearer end, and what is none to 0.
     pub fn push_number(&mut self, target: f32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
-        self.push(Answer::Number(target), weight, features);
+        self.push(RowLabel::Number(target), weight, features);
     }
 
-    fn push(&mut self, answer: Answer, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
+    fn push(&mut self, label: RowLabel, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         features(&mut |column, value| {
             columns.push(column as u32);
             values.push(value);
         });
-        self.push_rows(std::iter::once((answer, weight)), columns.len(), |places, of_places| {
+        self.push_rows(std::iter::once((label, weight)), columns.len(), |places, of_places| {
             places.copy_from_slice(&columns);
             of_places.copy_from_slice(&values);
         });
@@ -70,15 +70,15 @@ impl SparseBlock {
     /// all of them to fill, `[rows, n_features]`, row by row and those of a row in order; some may be zeros.
     pub fn push_rows(
         &mut self,
-        rows: impl IntoIterator<Item = (Answer, f32)>,
+        rows: impl IntoIterator<Item = (RowLabel, f32)>,
         n_features: usize,
         fill: impl FnOnce(&mut [u32], &mut [f32]),
     ) {
         let first = self.labels.len();
-        for (answer, weight) in rows {
-            let (label, target) = match answer {
-                Answer::Class(label) => (label, 0.0),
-                Answer::Number(target) => (0, if target.is_nan() { 0.0 } else { target.clamp(-1.0, 1.0) }),
+        for (label, weight) in rows {
+            let (label, target) = match label {
+                RowLabel::Class(label) => (label, 0.0),
+                RowLabel::Number(target) => (0, if target.is_nan() { 0.0 } else { target.clamp(-1.0, 1.0) }),
             };
             self.labels.push(label);
             self.targets.push(target);
@@ -145,7 +145,7 @@ impl SparseBlock {
 
 /// What is to be predicted of a record.
 #[derive(Clone, Copy)]
-pub enum Answer {
+pub enum RowLabel {
     /// A class.
     Class(u32),
     /// A number from -1 to 1.
@@ -153,9 +153,9 @@ pub enum Answer {
 }
 
 /// Without what is to be predicted, which is private.
-impl std::fmt::Debug for Answer {
+impl std::fmt::Debug for RowLabel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answer").finish_non_exhaustive()
+        f.debug_struct("RowLabel").finish_non_exhaustive()
     }
 }
 
@@ -182,13 +182,13 @@ impl std::fmt::Debug for SparseRow<'_> {
 }
 
 impl SparseRow<'_> {
+    /// A record without features.
+    pub(crate) const BLANK: Self = Self { columns: &[], values: &[], label: 0, target: 0.0, weight: 0.0 };
+
     /// Features that are not 0, and perhaps a few that are.
     pub fn features(&self) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
         self.columns.iter().zip(self.values).map(|(&column, &value)| (column as usize, f64::from(value)))
     }
-
-    /// A record without features.
-    pub(crate) const BLANK: Self = Self { columns: &[], values: &[], label: 0, target: 0.0, weight: 0.0 };
 
     /// Whether the record was blanked.
     pub fn is_blank(&self) -> bool {
@@ -287,7 +287,8 @@ mod tests {
                 feature(1, 2.0);
                 feature(4, 0.0);
             });
-            let rows = [(Answer::Class(1), 7.0), (Answer::Number(-4.0), f32::NAN), (Answer::Number(f32::NAN), 0.25)];
+            let rows =
+                [(RowLabel::Class(1), 7.0), (RowLabel::Number(-4.0), f32::NAN), (RowLabel::Number(f32::NAN), 0.25)];
             block.push_rows(rows, 8, |columns, values| {
                 assert_eq!((columns.len(), values.len()), (24, 24));
                 columns.iter_mut().zip((0..8).cycle()).for_each(|(place, column)| *place = column);

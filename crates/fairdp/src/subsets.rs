@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use dp_linear::{Answer, FeatureFacts, RowSource, SparseBlock, SparseRow};
+use dp_linear::{FeatureFacts, RowLabel, RowSource, SparseBlock, SparseRow};
 use dp_table::{BlockKind, EncodedTable, Encoding};
 use dp_train::ranks::{Alone, Collective};
 
@@ -308,10 +308,10 @@ impl<'a> SubsetRows<'a> {
         }
         let table = self.table;
         let rows: Vec<usize> = range.map(|index| self.members.row(index)).collect();
-        let answer = |row: usize| {
-            if self.is_number() { Answer::Number(table.target(row)) } else { Answer::Class(table.label(row)) }
+        let label = |row: usize| {
+            if self.is_number() { RowLabel::Number(table.target(row)) } else { RowLabel::Class(table.label(row)) }
         };
-        let records = rows.iter().map(|&row| (answer(row), table.weight(row)));
+        let records = rows.iter().map(|&row| (label(row), table.weight(row)));
         block.push_rows(records, table.encoding().most_entries(), |columns, values| {
             table.expand(&rows, columns, values);
         });
@@ -400,5 +400,67 @@ pub(crate) fn feature_facts(encoding: &Encoding) -> FeatureFacts {
         // A little more than the rounding of squares can add.
         squares: scale * scale * f64::sqrt(fourth_powers) * (1.0 + 1e-6),
         largest_eigenvalue: eigenvalue,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::fs;
+
+    use dp_table::{BadRows, Bins, Column, EncodedFile, Label, NumberFormat, Schema, TableFiles};
+
+    use super::*;
+
+    /// Rows are the same whether they are kept or expanded in every pass, in whatever parts they are
+    /// asked for, and have the features that the table says.
+    #[test]
+    fn rows_are_the_same_kept_and_expanded() {
+        let bins = Bins::Equal(4);
+        let number = Column::Number { low: 0.0, high: 10.0, bins, missing: Some(5.0), format: NumberFormat::default() };
+        let category = Column::Category { values: vec!["a".into(), "b".into()], other: true, missing: false };
+        let schema = Schema {
+            columns: vec![("x".into(), number), ("kind".into(), category)],
+            label: Label::of_classes("y", vec!["no".into(), "yes".into()]),
+            groups: Vec::new(),
+            group_as_input: false,
+            unit: None,
+            weight: None,
+            missing: vec![String::new()],
+            bad_rows: BadRows::Drop,
+        };
+        let mut csv = "x,kind,y\n".to_owned();
+        for row in 0..3 * TILE + 5 {
+            let (x, kind) = (["0", "2.5", "", "9.9", "10"][row % 5], ["a", "b", "c"][row % 3]);
+            let _ = writeln!(csv, "{x},{kind},{}", ["no", "yes", "yes", "unknown"][row % 4]);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        fs::write(&path, csv).unwrap();
+        let files = TableFiles::new(&[path.to_string_lossy()]).unwrap();
+        let (table, _) = EncodedTable::create(&files, &schema, EncodedFile::Temporary(folder.path())).unwrap();
+
+        let members = RowList::all(&table);
+        let kept = SubsetRows::new(&table, &members, Arc::new(Alone), false);
+        let expanded = SubsetRows { kept: None, ..SubsetRows::new(&table, &members, Arc::new(Alone), false) };
+        assert!(kept.kept.is_some());
+        let seen = |rows: &SubsetRows<'_>, range: Range<usize>| {
+            let mut seen = Vec::new();
+            rows.visit(range, &mut |index, row| seen.push((index, row.label, row.features().collect::<Vec<_>>())));
+            seen
+        };
+        for range in [0..kept.len(), 3..TILE + 9, 2 * TILE..2 * TILE] {
+            let found = seen(&expanded, range.clone());
+            assert_eq!(found, seen(&kept, range.clone()));
+            assert_eq!(found.iter().map(|(index, ..)| *index).collect::<Vec<_>>(), range.collect::<Vec<_>>());
+            for (index, label, features) in found {
+                let mut of_table = vec![0.0; table.width()];
+                table.gather(&[index], &mut of_table);
+                assert_eq!((features.is_empty(), label), (table.is_blank(index), table.label(index) as usize));
+                let mut given = vec![0.0; table.width()];
+                features.iter().for_each(|&(column, value)| given[column] = value);
+                assert_eq!(given, of_table.into_iter().map(f64::from).collect::<Vec<_>>());
+            }
+        }
     }
 }
