@@ -23,7 +23,11 @@ const COMBINED: [(&str, &str, &str); 4] = [
     ("dpsgd-global-adapt", "soft-global-adapt", "The tanh rule makes DPSGD-Global-Adapt more accurate"),
     ("dpsgd-global-adapt", "bounded-global-adapt", "A lower bound makes DPSGD-Global-Adapt more accurate"),
     ("soft-global-adapt", "bounded-soft-global-adapt", "A lower bound makes tanh with Global-Adapt more accurate"),
-    ("soft-adaptive", "bounded-soft-adaptive", "A lower bound makes SoftAdaClip more accurate"),
+    (
+        "soft-adaptive",
+        "bounded-soft-adaptive",
+        "A lower bound with Zhao's rule and count makes SoftAdaClip more accurate",
+    ),
 ];
 
 /// The study, on the features of `beyond`.
