@@ -458,7 +458,9 @@ mod tests {
                 table.gather(&[index], &mut of_table);
                 assert_eq!((features.is_empty(), label), (table.is_blank(index), table.label(index) as usize));
                 let mut given = vec![0.0; table.width()];
-                features.iter().for_each(|&(column, value)| given[column] = value);
+                for (column, value) in features {
+                    given[column] = value;
+                }
                 assert_eq!(given, of_table.into_iter().map(f64::from).collect::<Vec<_>>());
             }
         }
