@@ -137,6 +137,8 @@ impl std::fmt::Debug for FromIntegers<'_> {
 const AT_ONCE: usize = 8 * BLOCK;
 /// Values below which one thread does it all.
 const FEW: usize = 32 * BLOCK;
+/// Values of a vector that leaves the cache: it is asked for before it is needed.
+const MANY: usize = 1 << 18;
 
 /// The summands on the CPU.
 struct Slices<'a, T> {
@@ -182,11 +184,12 @@ pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<
                 }
             }
             let len = how.threads.part_len(values.len(), BLOCK, FEW);
+            let ahead = if values.len() < MANY { 0 } else { AT_ONCE };
             let finite = how.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
                 let (mut finite, mut start, mut rest) = (true, i * len, values);
                 while !rest.is_empty() {
                     let (now, later) = rest.split_at_mut(AT_ONCE.min(rest.len()));
-                    finite &= how.block(start, now, &later[..AT_ONCE.min(later.len())], &slices);
+                    finite &= how.block(start, now, &later[..ahead.min(later.len())], &slices);
                     (start, rest) = (start + now.len(), later);
                 }
                 finite
@@ -217,7 +220,8 @@ pub fn from_device_integers(
 }
 
 impl FromIntegers<'_> {
-    /// All stages for the values from `start` on, whether they were finite; `next` are those after them.
+    /// All stages for the values from `start` on; whether they were finite. `next` are those after them
+    /// that are in no cache.
     fn block<T: Element>(&self, start: usize, values: &mut [T], next: &[T], slices: &Slices<'_, T>) -> bool {
         let range = start..start + values.len();
         let per_step = 1.0 / self.grid;
