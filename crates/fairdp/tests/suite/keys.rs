@@ -12,6 +12,8 @@ use crate::program::{declared, done, private_bounds, program, text};
 
 /// Enough for bounds that can be told from noise.
 const N_ROWS: u64 = 8_000;
+/// A [`distance`] that one noise on two tables keeps within, and unlike noise exceeds.
+const ONE_NOISE: f64 = 0.03;
 const FIT: [&str; 5] = ["fit", "fairdp.toml", "-q", "--threads", "1"];
 
 /// The library that counts calls and puts faults into them; built here, as it is nobody's
@@ -69,8 +71,8 @@ fn release(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// The distance of two releases' models over the length of the first.
 ///
-/// Under one noise a label of 8,000 moves it by about 0.01, at ε = 1 and at ε = 8; under unlike noise
-/// it is 0.3 to 1.
+/// Under one noise a label of 8,000 moves it by about 0.01, at ε = 1 and at ε = 8. Under unlike noise
+/// 780 pairs were 0.31 to 0.84 apart, and with bounds that are found at ε = 8 0.09 to 0.23.
 fn distance(one: &Path, other: &Path) -> f64 {
     let weights = [one, other].map(|folder| {
         let file = fs::read(folder.join("release/model.safetensors")).unwrap();
@@ -153,7 +155,7 @@ fn copies(here: &Path, shim: &Path, at: u64) -> Option<bool> {
     } else {
         assert!(output.status.success(), "call {at}: {}", text(&output.stderr));
         let distance = distance(&here.join(&run), &here.join(&alone));
-        assert!(distance > 0.1, "call {at}: one noise on two tables: {distance}");
+        assert!(distance > ONE_NOISE, "call {at}: one noise on two tables: {distance}");
     }
     fs::write(here.join("table.csv"), table).unwrap();
     Some(is_bound)
@@ -162,8 +164,9 @@ fn copies(here: &Path, shim: &Path, at: u64) -> Option<bool> {
 /// Runs with one seed have one noise.
 #[test]
 fn one_noise_on_two_tables_is_told_from_two() {
-    for epsilon in ["epsilon = 1", "epsilon = 8"] {
-        let folder = declared(N_ROWS, |config| config.replace("epsilon = 1", epsilon));
+    let with_more = |config: &str| config.replace("epsilon = 1", "epsilon = 8");
+    for change in [str::to_owned as fn(&str) -> String, with_more, found_bounds] {
+        let folder = declared(N_ROWS, |config| change(&config));
         let here = folder.path();
         let fit = |out: &str, seed: &str| {
             done(here, &[&FIT[..], &["--out", out, "--seed", seed]].concat());
@@ -174,7 +177,7 @@ fn one_noise_on_two_tables_is_told_from_two() {
         fs::write(here.join("table.csv"), with_a_turned_label(&table)).unwrap();
         fit("other", "1");
         let to = |out: &str| distance(&here.join("one"), &here.join(out));
-        assert!(to("other") < 0.03 && to("two") > 0.2, "{} {}", to("other"), to("two"));
+        assert!(to("other") < ONE_NOISE && to("two") > 0.2, "{} {}", to("other"), to("two"));
     }
 }
 
