@@ -12,6 +12,7 @@ mod cancellation;
 mod conv;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod double_dot;
 mod dropout;
 mod element;
 mod embedding;

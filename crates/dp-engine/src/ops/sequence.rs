@@ -10,6 +10,7 @@ use candle_core::{Result, Tensor};
 use super::cancellation::guarded_sq_norm;
 #[cfg(feature = "cuda")]
 use super::cuda;
+use super::double_dot::dot;
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
 use super::in_place::{Operands, binary, ternary};
 use super::matmul::{Matrix, product};
@@ -58,22 +59,6 @@ fn sq_norm<T: Element>(x: &[T], d: &[T], inputs: usize, outputs: usize) -> f64 {
         }
     }
     guarded_sq_norm(diagonal + 2.0 * above, terms, largest.sqrt(), x.len() / inputs, T::UNIT)
-}
-
-/// Product in `f64`, in lanes so that it vectorises.
-#[inline(always)]
-fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
-    const LANES: usize = 16;
-    let mut lanes = [0.0; LANES];
-    let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest: f64 =
-        a_chunks.remainder().iter().zip(b_chunks.remainder()).map(|(a, b)| a.to_double() * b.to_double()).sum();
-    for (a, b) in a_chunks.zip(b_chunks) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a.to_double() * b.to_double();
-        }
-    }
-    lanes.iter().sum::<f64>() + rest
 }
 
 /// `dst[i] = lhs[i]ᵀ · rhs[i]` for the positions of each record `i`, with sources of one row per

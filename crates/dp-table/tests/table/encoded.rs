@@ -81,7 +81,8 @@ fn rows_are_expanded_together() {
     let scaled = |row: &[f32]| {
         row.iter().map(|value| (value / table.encoding().scale() * 1e4).round() / 1e4).collect::<Vec<f32>>()
     };
-    // age, its hats at 0, 2, 4, 6 and 8, missing; size, missing; rate; old, missing; job: a, b, other, missing; constant.
+    // age, its hats at 0, 2, 4, 6 and 8, missing; size, missing; rate; old, missing;
+    // job: a, b, other, missing; constant.
     let missing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0];
     assert_eq!(scaled(&dense[0]), missing);
     assert_eq!(dense[1], [0.0; 17]);

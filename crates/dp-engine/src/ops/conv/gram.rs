@@ -6,6 +6,7 @@ use super::{ConvShape, check_images, patches};
 use crate::ops::cancellation::guarded_sq_norm;
 #[cfg(feature = "cuda")]
 use crate::ops::cuda;
+use crate::ops::double_dot::dot;
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
 use crate::ops::in_place::{Operands, ternary};
 use crate::ops::workspace::Workspace;
@@ -164,27 +165,6 @@ fn pixels_of_taps(shape: &ConvShape) -> Vec<usize> {
         row.zip(column).map_or(height * width, |(row, column)| row * width + column)
     };
     (0..kernel * kernel).flat_map(|tap| (0..shape.positions()).map(move |position| seen(tap, position))).collect()
-}
-
-/// The product of two rows of equal length in `f64`, over sixteen lanes. Of `f32` every product is
-/// exact, so that it does not matter whether a processor fuses it with the addition.
-#[expect(
-    clippy::inline_always,
-    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
-)]
-#[inline(always)]
-fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
-    let mut lanes = [0.0; 16];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
-    for (a, b) in a.iter().zip(b) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a.to_double() * b.to_double();
-        }
-    }
-    for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
-        *lane += a.to_double() * b.to_double();
-    }
-    lanes.iter().sum()
 }
 
 #[cfg(test)]
