@@ -31,6 +31,7 @@ mod prefetch;
 mod rows;
 mod sequence;
 mod softmax;
+mod transpose;
 mod update;
 mod words;
 mod workspace;

@@ -68,13 +68,7 @@ impl ConvShape {
     /// large.
     pub(crate) fn weight_order(&self) -> WeightOrder {
         const LARGE_WEIGHT: usize = 1 << 16;
-        const WIDE: usize = 32;
-        let (patch, filters) = (self.patch(), self.group_filters());
-        if patch < WIDE || (filters >= WIDE && self.weights() <= LARGE_WEIGHT) {
-            WeightOrder::PatchFirst
-        } else {
-            WeightOrder::FiltersFirst
-        }
+        if self.weights() <= LARGE_WEIGHT { WeightOrder::PatchFirst } else { WeightOrder::FiltersFirst }
     }
 }
 

@@ -13,8 +13,9 @@ use candle_core::Result;
 use super::{ConvShape, WeightOrder};
 use crate::ops::element::Element;
 use crate::ops::matmul::{Matrix, product};
-use crate::ops::rows::fill_with_row;
+use crate::ops::transpose::transpose;
 use crate::ops::workspace::Workspace;
+use crate::vector_math::vectorise;
 
 /// Values of an image's patches above which they are not formed: a quarter of a second-level cache
 /// of 1 MiB.
@@ -50,23 +51,20 @@ pub(super) fn forward<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
-    let (n_rows, filters, width) = (wide_positions(shape), shape.filters, shape.out_width());
-    let [wide, margin] = workspace.pieces([n_rows * filters, padded_len(shape)]);
+    let (filters, width, patch) = (shape.filters, shape.out_width(), shape.patch());
+    let [by_patch, margin] = workspace.pieces([shape.weights(), padded_len(shape)]);
+    transpose(weight, patch, filters, patch, by_patch);
     for (image, out) in images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.outputs())) {
         let image = with_margin(shape, image, margin);
-        for ky in 0..shape.kernel {
-            let (pixels, kernel_row) = kernel_row(shape, image, ky, n_rows)?;
-            let weight = Matrix::strided(&weight[kernel_row.start..], filters, kernel_row.len(), shape.patch())?;
-            product(wide, filters, pixels, weight.transposed(), ky > 0)?;
-        }
-        match bias {
-            Some(bias) => fill_with_row(bias, out),
-            None => out.fill(T::ZERO),
-        }
-        let rows = wide.chunks(padded(shape).1 * filters);
-        for (out, wide) in out.chunks_exact_mut(width * filters).zip(rows) {
-            for (out, &value) in out.iter_mut().zip(wide) {
-                *out += value;
+        for (y, out) in out.chunks_exact_mut(width * filters).enumerate() {
+            for ky in 0..shape.kernel {
+                let (pixels, kernel_row) = kernel_row(shape, image, (y, ky), width)?;
+                let weight = &by_patch[kernel_row.start * filters..kernel_row.end * filters];
+                let weight = Matrix::strided(weight, kernel_row.len(), filters, filters)?;
+                product(out, filters, pixels, weight, ky > 0)?;
+            }
+            if let Some(bias) = bias {
+                add_to_rows(bias, out);
             }
         }
     }
@@ -94,7 +92,7 @@ pub(super) fn weight_gradient<T: Element>(
         }
         let gradient = Matrix::strided(wide, n_rows, filters, filters)?;
         for ky in 0..shape.kernel {
-            let (pixels, kernel_row) = kernel_row(shape, image, ky, n_rows)?;
+            let (pixels, kernel_row) = kernel_row(shape, image, (0, ky), n_rows)?;
             let keep = accumulate || i > 0;
             match order {
                 WeightOrder::FiltersFirst => {
@@ -118,13 +116,11 @@ pub(super) fn input_gradient<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
-    let &ConvShape { height, width, channels, filters, kernel, padding, .. } = shape;
+    let &ConvShape { width, channels, filters, kernel, padding, .. } = shape;
     let (out_height, out_width) = (shape.out_height(), shape.out_width());
     let margin = kernel - 1;
     let wide_width = out_width + 2 * margin;
-    let n_rows = (height - 1) * wide_width + width;
-    let lengths = [shape.weights(), wide_width * (out_height + 2 * margin) * filters, n_rows * channels];
-    let [turned, framed, wide] = workspace.pieces(lengths);
+    let [turned, framed] = workspace.pieces([shape.weights(), wide_width * (out_height + 2 * margin) * filters]);
     turn(shape, weight, turned);
     framed.fill(T::ZERO);
     let row_len = out_width * filters;
@@ -132,15 +128,13 @@ pub(super) fn input_gradient<T: Element>(
         for (y, row) in gradient.chunks_exact(row_len).enumerate() {
             framed[((y + margin) * wide_width + margin) * filters..][..row_len].copy_from_slice(row);
         }
-        for ky in 0..kernel {
-            let start = ((ky + padding) * wide_width + padding) * filters;
-            let pixels = Matrix::strided(&framed[start..], n_rows, kernel * filters, filters)?;
-            let len = kernel * filters * channels;
-            let weight = Matrix::strided(&turned[ky * len..(ky + 1) * len], kernel * filters, channels, channels)?;
-            product(wide, channels, pixels, weight, ky > 0)?;
-        }
-        for (row, wide) in image.chunks_exact_mut(width * channels).zip(wide.chunks(wide_width * channels)) {
-            row.copy_from_slice(&wide[..width * channels]);
+        for (y, row) in image.chunks_exact_mut(width * channels).enumerate() {
+            for (ky, weight) in turned.chunks_exact(kernel * filters * channels).enumerate() {
+                let start = ((y + ky + padding) * wide_width + padding) * filters;
+                let pixels = Matrix::strided(&framed[start..], width, kernel * filters, filters)?;
+                let weight = Matrix::strided(weight, kernel * filters, channels, channels)?;
+                product(row, channels, pixels, weight, ky > 0)?;
+            }
         }
     }
     Ok(())
@@ -158,17 +152,32 @@ fn turn<T: Element>(shape: &ConvShape, weight: &[T], turned: &mut [T]) {
     }
 }
 
-/// Row `ky` of the kernel at every position, as overlapping rows over the image, and which values
-/// of a patch it is.
+/// Row `ky` of the kernel at `n_rows` positions from row `y` of the output on, as overlapping rows
+/// over the image, and which values of a patch it is.
 fn kernel_row<'a, T: Element>(
     shape: &ConvShape,
     image: &'a [T],
-    ky: usize,
+    (y, ky): (usize, usize),
     n_rows: usize,
 ) -> Result<(Matrix<'a, T>, std::ops::Range<usize>)> {
     let len = shape.kernel * shape.channels;
-    let pixels = Matrix::strided(&image[ky * padded(shape).1 * shape.channels..], n_rows, len, shape.channels)?;
+    let first = (y + ky) * padded(shape).1 * shape.channels;
+    let pixels = Matrix::strided(&image[first..], n_rows, len, shape.channels)?;
     Ok((pixels, ky * len..(ky + 1) * len))
+}
+
+/// Adds a row to every row.
+fn add_to_rows<T: Element>(row: &[T], rows: &mut [T]) {
+    vectorise(
+        #[inline(always)]
+        || {
+            for out in rows.chunks_exact_mut(row.len()) {
+                for (out, &value) in out.iter_mut().zip(row) {
+                    *out += value;
+                }
+            }
+        },
+    );
 }
 
 fn padded_len(shape: &ConvShape) -> usize {

@@ -1,5 +1,8 @@
 //! Matrix products into an existing tensor.
 
+#[cfg(target_arch = "x86_64")]
+pub(super) mod few_columns;
+
 use std::ops::Range;
 
 use candle_core::{CpuStorage, Error, Layout, Tensor};
@@ -111,8 +114,9 @@ const DEPTH: usize = 512;
 /// | one row or one column | matrix times vector | `thin_column`; one row is worked on as two |
 /// | others | a chain of fused additions for each result, begun anew every so often along the inner dimension | at most `DEPTH` at a time, which is never split again |
 ///
-/// The last way adds `a_k b_k` in the order of `k`, in whichever tile and lane a result lies. The
-/// version of `gemm` is pinned, and a test compares rows alone with rows in company over all ways.
+/// The last way adds `a_k b_k` in the order of `k`, in whichever tile and lane a result lies. So do
+/// our own kernels for few columns. The version of `gemm` is pinned, and a test compares rows alone
+/// with rows in company over all ways.
 ///
 /// # Errors
 /// [`TensorError`] if shapes or number types do not fit, or the device fails.
@@ -163,6 +167,9 @@ pub fn product<T: Element>(
 fn chain<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>, rhs: Matrix<'_, T>, accumulate: bool) {
     /// Results up to which `gemm` sums in lanes.
     const FEW: usize = 256;
+    if T::few_columns(dst, dst_stride, lhs, rhs, accumulate) {
+        return;
+    }
     let (m, n, k) = (lhs.rows, rhs.columns, lhs.columns);
     let in_lanes = m * n <= FEW && lhs.column_stride == 1 && rhs.row_stride == 1;
     if m > 1 && !in_lanes {
@@ -428,6 +435,22 @@ mod tests {
     fn a_row_of_a_product_depends_on_itself_alone() {
         a_row_depends_on_itself_alone::<f32>();
         a_row_depends_on_itself_alone::<f64>();
+    }
+
+    /// Kernels for few columns add in the same order as `gemm`.
+    #[test]
+    fn a_column_does_not_depend_on_the_number_of_columns() {
+        let (m, n, k) = (40, 80, 300);
+        let (lhs, rhs) = (values::<f32>(m * k, 3), values::<f32>(k * n, 4));
+        let (lhs, rhs) = (Matrix::strided(&lhs, m, k, k).unwrap(), Matrix::strided(&rhs, k, n, n).unwrap());
+        let mut whole = vec![0.0; m * n];
+        product(&mut whole, n, lhs, rhs, false).unwrap();
+        for range in [0..16, 3..40, 10..74] {
+            let mut some = vec![0.0; m * range.len()];
+            product(&mut some, range.len(), lhs, rhs.columns(range.clone()), false).unwrap();
+            let mut rows = whole.chunks_exact(n).zip(some.chunks_exact(range.len()));
+            assert!(rows.all(|(all, some)| all[range.clone()] == *some), "{range:?}");
+        }
     }
 
     #[test]
