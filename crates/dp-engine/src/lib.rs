@@ -38,7 +38,9 @@ pub use blocks::Blocks;
 pub use candle_core::{DType, Device};
 pub use cuda_device::{beside, cuda_device, cuda_device_in_tf32, device_model, free_bytes, kept_bytes};
 pub use dropout::DropoutKey;
-pub use engine::{ClippedSum, Engine, Evaluation, Reduction, WeightedSum, rounding_of_piece, sensitivity};
+pub use engine::{
+    ClippedSum, Differentiated, Engine, Evaluation, Reduction, WeightedSum, rounding_of_piece, sensitivity,
+};
 pub use error::{EngineError, Result, TensorError};
 pub use grid::Grid;
 pub use layers::{Initial, KernelCrop, ParameterSpec, Pooling};

@@ -15,7 +15,8 @@ use sha2::{Digest as _, Sha256};
 /// | 2 | sums over pieces of public blocks, added as integers; batches drawn block by block; norms that bound what is added |
 /// | 3 | on CPUs as 2; on CUDA devices other pieces, and sums divided among more threads |
 /// | 4 | norms of convolutions from products of pixels, each summed in `f64` over sixteen lanes |
-pub const NUMERICS: u32 = 4;
+/// | 5 | on CPUs pieces of models with large activations are summed a few records at a time |
+pub const NUMERICS: u32 = 5;
 
 /// The properties of the platform that decide bits: kind of processor, its vectors, and a digest of
 /// the values of `exp`, `tanh`, `ln` and `ln_1p` at fixed points, which differ between mathematical

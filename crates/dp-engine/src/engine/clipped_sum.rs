@@ -17,7 +17,7 @@ use crate::parameters::ParameterVector;
 /// `Σ_i s_i g_i` over the pieces given to [`Engine::add_pieces`](super::Engine::add_pieces), one
 /// part for each thread.
 ///
-/// A piece's sum is in floating point. It is rounded to the [`Grid`] and added to the others' as
+/// A piece's sum is in floating point, a [stretch](super::Engine::stretch) at a time. It is rounded to the [`Grid`] and added to the others' as
 /// 64-bit integers: these associate, so that the sum is the same whoever summed which piece, and in
 /// whatever order. A few pieces of each thread wait as they are until the noise is added, which
 /// saves a pass over the integers.
@@ -131,19 +131,23 @@ impl ThreadSum {
         }
     }
 
-    /// A vector for the next piece, which from now on is part of the sum. What is in it is stale.
-    pub(super) fn next_vector(
+    /// The vector of the piece in the making: unless that `has_begun` a new one, in which what is
+    /// there is stale. From now on it is part of the sum.
+    pub(super) fn vector(
         &mut self,
+        has_begun: bool,
         grid: Grid,
         new: impl Fn() -> Result<ParameterVector>,
     ) -> Result<&ParameterVector> {
-        if self.n_waiting == WAITING {
-            self.flush(grid)?;
+        if !has_begun || self.n_waiting == 0 {
+            if self.n_waiting == WAITING {
+                self.flush(grid)?;
+            }
+            if self.n_waiting == self.vectors.len() {
+                self.vectors.push(new()?);
+            }
+            self.n_waiting += 1;
         }
-        if self.n_waiting == self.vectors.len() {
-            self.vectors.push(new()?);
-        }
-        self.n_waiting += 1;
         Ok(&self.vectors[self.n_waiting - 1])
     }
 
@@ -474,7 +478,7 @@ mod tests {
                 let mut sum = ClippedSum::new([new(), new()].into_iter())?;
                 sum.begin(Grid::of_step(0.25));
                 for piece in 0..n_pieces[ranks.rank()] {
-                    let vector = sum.parts[piece % 2].next_vector(Grid::of_step(0.25), new)?;
+                    let vector = sum.parts[piece % 2].vector(false, Grid::of_step(0.25), new)?;
                     vector.set(
                         &(0..LEN).map(|i| ((i * (piece + 3 * ranks.rank())) % 101) as f64 * 0.5).collect::<Vec<_>>(),
                     )?;

@@ -4,6 +4,7 @@
 mod clipped_sum;
 mod division;
 mod evaluation;
+mod pieces;
 mod rounding;
 mod sum;
 mod worker;
@@ -14,7 +15,6 @@ use std::ops::Range;
 use candle_core::Device;
 
 use crate::blocks::share;
-use crate::collective::Collective;
 use crate::dropout::DropoutKey;
 use crate::error::{EngineError, Result};
 use crate::loss::Loss;
@@ -25,6 +25,7 @@ use crate::records::Records;
 use crate::threads::Threads;
 pub use clipped_sum::{ClippedSum, Reduction};
 pub use evaluation::Evaluation;
+pub use pieces::Differentiated;
 pub use rounding::{of_piece as rounding_of_piece, sensitivity};
 pub use sum::WeightedSum;
 use worker::Worker;
@@ -336,77 +337,12 @@ impl Engine {
         ClippedSum::new(self.workers.iter().map(Worker::zero_gradient))
     }
 
-    /// Adds `Σ_i scales[i] g_i` over the batch of [`Self::differentiate_pieces`], with the same
-    /// pieces.
-    ///
-    /// **Guarantee.** The sum over a piece is a function of the scales, of the parameters and of
-    /// its records in their order. If `scales[i]` times the norm of record `i` is at most the bound
-    /// `S`, one record moves it by at most `S + 2 ρ S`, with `ρ` = [`rounding_of_piece`] for its
-    /// length; a record of scale 0 adds 0, if it was blanked.
-    ///
-    /// With `ranks`, these are the last pieces of this rank, and every rank calls it: what it has of
-    /// late layers is then on its way to the others while the last piece of each thread is summed in
-    /// the early layers. The sum must be one that these ranks divide.
-    ///
-    /// # Errors
-    /// [`EngineError::Mismatch`] if no batch was differentiated, or there is not one scale
-    /// per record; [`EngineError::Tensor`] if the device fails.
-    pub fn add_pieces(
-        &mut self,
-        scales: &[f64],
-        pieces: &[Range<usize>],
-        sum: &mut ClippedSum,
-        ranks: Option<&dyn Collective>,
-    ) -> Result<()> {
-        let parts = self.parts()?.to_vec();
-        let expected = parts.last().map_or(0, |part| part.end);
-        if scales.len() != expected {
-            return Err(EngineError::mismatch("scales of a batch", expected, scales.len()));
-        }
-        let grid = sum.grid();
-        let (first_late, at_last) = match ranks {
-            Some(_) => (self.first().network().late_from(), Layers::Late),
-            None => (0, Layers::All),
-        };
-        let counts = |piece: &&Range<usize>| scales[(*piece).clone()].iter().any(|&scale| scale != 0.0);
-        let of_part = |part: &Range<usize>| {
-            let part = part.clone();
-            pieces.iter().filter(move |piece| part.contains(&piece.start)).filter(counts)
-        };
-        let within = |piece: &Range<usize>, part: &Range<usize>| piece.start - part.start..piece.end - part.start;
-        let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
-        let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::ThreadSum)| -> Result<()> {
-            let mut pieces = of_part(part).peekable();
-            while let Some(piece) = pieces.next() {
-                let layers = if pieces.peek().is_some() { Layers::All } else { at_last };
-                let vector = to.next_vector(grid, || worker.zero_gradient())?;
-                worker.weighted_sum(layers, within(piece, part), &scales[piece.clone()], vector, false)?;
-            }
-            Ok(())
-        };
-        self.threads.each(jobs, add).into_iter().collect::<Result<()>>()?;
-        let Some(ranks) = ranks else { return Ok(()) };
-        sum.share_from(first_late, ranks)?;
-        let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
-        let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::ThreadSum)| match (
-            of_part(part).next_back(),
-            to.waiting().last(),
-        ) {
-            (Some(piece), Some(vector)) => {
-                let scales = &scales[piece.clone()];
-                worker.weighted_sum(Layers::Early, within(piece, part), scales, vector, false)
-            }
-            _ => Ok(()),
-        };
-        self.threads.each(jobs, add).into_iter().collect()
-    }
-
     /// The threads that share a batch.
     pub fn threads(&self) -> &Threads {
         &self.threads
     }
 
-    /// Losses and predictions of all records, `micro_batch` at a time. A batch that was
+    /// Losses and predictions of all records, at most `micro_batch` at a time. A batch that was
     /// differentiated before is lost.
     ///
     /// # Errors
@@ -415,7 +351,8 @@ impl Engine {
     pub fn evaluate(&mut self, records: &Records, micro_batch: usize) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();
         let rows: Vec<usize> = records.held().collect();
-        for rows in rows.chunks(micro_batch.max(1)) {
+        let in_cache = self.stretch().saturating_mul(self.workers.len());
+        for rows in rows.chunks(micro_batch.clamp(1, in_cache)) {
             let parts = self.split(rows.len());
             for part in self.on_parts(&parts, |worker, part| worker.evaluate(records, &rows[part]))? {
                 evaluation.losses.extend(part.losses);

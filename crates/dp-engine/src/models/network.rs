@@ -15,6 +15,8 @@ pub(crate) struct Network {
     layers: Chain,
     /// Values of a record that the layers have room for.
     row_values: usize,
+    n_parameters: usize,
+    is_cpu: bool,
     /// Where the late layers begin.
     late: Start,
 }
@@ -50,7 +52,8 @@ impl Network {
         let are_most = |tensor: &usize| 4 * n_values(&parameters.views()[*tensor..]) >= 3 * parameters.len();
         let tensor = layers.first_tensors().filter(are_most).last().unwrap_or(0);
         let late = Start { tensor, value: n_values(&parameters.views()[..tensor]) };
-        Ok(Self { layers, row_values: row_values.get(), late })
+        let (n_parameters, is_cpu) = (parameters.len(), flat.device().is_cpu());
+        Ok(Self { layers, row_values: row_values.get(), n_parameters, is_cpu, late })
     }
 
     /// What the passes that follow are for.
@@ -107,6 +110,19 @@ impl Network {
     /// See [`Engine::row_values`](crate::Engine::row_values).
     pub(crate) fn row_values(&self) -> usize {
         self.row_values + self.kept_values()
+    }
+
+    /// See [`Engine::stretch`](crate::Engine::stretch).
+    pub(crate) fn stretch(&self) -> usize {
+        /// Values of a stretch: 8 MiB in single precision.
+        const IN_CACHE: usize = 1 << 21;
+        /// Parameters beyond which it does not pay: every stretch reads and writes as many several
+        /// times.
+        const MANY_PARAMETERS: usize = IN_CACHE / 16;
+        if !self.is_cpu || self.n_parameters > MANY_PARAMETERS {
+            return usize::MAX;
+        }
+        (IN_CACHE / self.row_values()).max(1)
     }
 
     /// See [`Engine::kept_values`](crate::Engine::kept_values).

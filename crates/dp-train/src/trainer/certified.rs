@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use dp_clipping::AdvanceScale;
+use dp_engine::collective::Collective;
 #[cfg(feature = "cuda")]
 use dp_engine::noise::NoiseSource;
 use dp_engine::noise::StepNoise;
@@ -16,9 +17,8 @@ use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};
 use crate::error::{Result, TrainError};
 
-/// Records of a chunk on the CPU where each is computed once: small ones cost no more than a pass
-/// over the weights, and what a whole micro-batch needs leaves the cache: 1,024 records at once
-/// took 1.3 times as long as 256 on the Esipova CNN.
+/// Records of a thread at once on the CPU where each is computed once: small ones cost no more than a
+/// pass over the weights, and what a whole micro-batch needs leaves the cache.
 const IN_CACHE: usize = 256;
 
 impl Trainer<'_> {
@@ -45,7 +45,9 @@ impl Trainer<'_> {
         let ranks = self.execution.ranks.clone();
         let reduction = self.clipped()?.reduction(&*ranks)?;
         // All ranks choose the same, whatever their share of the batch.
-        let is_worth_it = chunks.len() > 1 || reduction != Reduction::Alone;
+        let is_worth_it = chunks.len() > 1
+            || reduction != Reduction::Alone
+            || pieces.iter().any(|piece| piece.len() > self.engine.stretch());
         let in_advance = self.scales_in_advance().filter(|_| is_worth_it && !wants_groups);
         let bound = if let Some(in_advance) = &in_advance {
             Some(self.summing_pass(rows, &pieces, in_advance, &mut pass)?)
@@ -99,8 +101,8 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Losses, norms and the sum, chunk by chunk, each computed once. Returns the bound of the sum,
-    /// which stands only if bound and scales turn out to be the method's.
+    /// Losses, norms and the sum, each record computed once. Returns the bound of the sum, which
+    /// stands only if bound and scales turn out to be the method's.
     fn summing_pass(
         &mut self,
         rows: &[usize],
@@ -112,12 +114,13 @@ impl Trainer<'_> {
         self.begin_sum(bound)?;
         let at_once = self.records_at_once();
         let at_once = if self.execution.device.is_cuda() { at_once } else { at_once.min(IN_CACHE) };
-        for chunk in chunks_of(pieces, at_once) {
-            self.differentiate_chunk(rows, chunk, pass)?;
-            let (range, of_chunk) = relative(chunk);
-            let scales: Vec<f64> = pass.scales(range, in_advance).collect();
-            self.add_pieces(&scales, &of_chunk, chunk.last() == pieces.last())?;
-        }
+        let groups = &pass.groups;
+        let scale = |position: usize, norm: f64| in_advance[groups[position]].scale(norm);
+        let StepSum::Clipped(sum) = &mut self.buffers.sum else { return Err(not_certified()) };
+        let overlapping = overlapping(sum, &*self.execution.ranks)?;
+        let found =
+            self.engine.differentiate_and_add(self.records, (rows, pieces), at_once, &scale, sum, overlapping)?;
+        (pass.losses, pass.norms, pass.blanked) = (found.losses, found.norms, found.blanked);
         Ok(bound)
     }
 
@@ -158,9 +161,8 @@ impl Trainer<'_> {
     /// Adds the pieces of a chunk; after the last the sum must be shared.
     fn add_pieces(&mut self, scales: &[f64], pieces: &[Range<usize>], is_last: bool) -> Result<()> {
         let StepSum::Clipped(sum) = &mut self.buffers.sum else { return Err(not_certified()) };
-        let ranks = &*self.execution.ranks;
-        let overlaps = is_last && sum.reduction(ranks)? == Reduction::Divided { overlaps: true };
-        Ok(self.engine.add_pieces(scales, pieces, sum, overlaps.then_some(ranks))?)
+        let overlapping = overlapping(sum, &*self.execution.ranks)?.filter(|_| is_last);
+        Ok(self.engine.add_pieces(scales, pieces, sum, overlapping)?)
     }
 
     pub(super) fn clipped(&mut self) -> Result<&mut ClippedSum> {
@@ -253,6 +255,11 @@ impl Trainer<'_> {
 
 fn not_certified() -> TrainError {
     TrainError::mismatch("sum of a certified step", "a clipped sum", "another")
+}
+
+/// The ranks, if they exchange late layers of this sum while they sum early ones.
+fn overlapping<'a>(sum: &ClippedSum, ranks: &'a dyn Collective) -> Result<Option<&'a dyn Collective>> {
+    Ok((sum.reduction(ranks)? == Reduction::Divided { overlaps: true }).then_some(ranks))
 }
 
 /// Chunks of adjacent pieces, each of at most `at_once` records, or of one piece.

@@ -79,7 +79,7 @@ impl Trainer<'_> {
         if matches!(self.buffers.sum, StepSum::Clipped(_)) {
             return self.certified_sum(rows, wants_groups);
         }
-        let in_pieces = rows.len() > self.batching.micro_batch && !wants_groups;
+        let in_pieces = rows.len() > self.batching.micro_batch.min(self.engine.stretch()) && !wants_groups;
         if in_pieces && self.method.is_none() {
             let pass = self.plain_pass(rows)?;
             let weighting = self.weighting(&pass)?;
@@ -105,7 +105,8 @@ impl Trainer<'_> {
         const PIECE: usize = 256;
         let mut pass = self.pass_of(rows);
         let micro_batch = self.batching.micro_batch;
-        let size = if self.execution.device.is_cuda() { micro_batch } else { micro_batch.min(PIECE) };
+        let of_threads = self.engine.stretch().saturating_mul(self.engine.threads().count());
+        let size = if self.execution.device.is_cuda() { micro_batch } else { micro_batch.min(PIECE).min(of_threads) };
         let StepSum::Plain(sum) = &mut self.buffers.sum else { return Ok(pass) };
         sum.clear();
         for rows in rows.chunks(size) {

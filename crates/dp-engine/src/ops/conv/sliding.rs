@@ -1,12 +1,12 @@
 //! Convolution without patches, for stride 1.
 //!
 //! With channels last, the part of a patch that lies in one image row is contiguous, and that of
-//! the next position begins one pixel later. One row of the kernel at all positions is therefore a
-//! matrix over the image itself whose rows overlap, and a convolution is one matrix product per row
-//! of the kernel. Where an image row ends, a few of these rows run on into the next one: they
-//! belong to no position and are left out (forward) or meet zeros (backward). Patches cost their
-//! own size in memory traffic, `kernel²` times the image; where they do not fit in the cache this
-//! costs more than those few rows.
+//! the next position begins one pixel later. One row of the kernel at the positions of a row is
+//! therefore a matrix over the image itself whose rows overlap, and a row of a convolution's output is
+//! one matrix product per row of the kernel. The weight's gradient takes all positions at once: where
+//! an image row ends, a few rows of the matrix run on into the next one, belong to no position and
+//! meet zeros. Patches cost their own size in memory traffic, `kernel²` times the image; where they do
+//! not fit in the cache this costs more than those few rows.
 
 use candle_core::Result;
 
