@@ -4,9 +4,9 @@
 use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, DType, Error, Layout, Result, Storage, WithDType};
 
-use super::matmul::Matrix;
 #[cfg(target_arch = "x86_64")]
 use super::matmul::few_columns;
+use super::matmul::{Matrix, Stack};
 use super::workspace::Workspace;
 use crate::noise::StepNoise;
 use crate::{tanh_f64, vector_math};
@@ -51,13 +51,13 @@ pub trait Element: WithDType {
     /// The nearest number of magnitude at most `bound`; NaN stays.
     #[must_use]
     fn bounded(self, bound: Self) -> Self;
-    /// A matrix product with few columns, and true, where there is a kernel of its own for it; row `i`
+    /// Matrix products with few columns, and true, where there is a kernel of its own for them; row `i`
     /// of `dst` starts at `i · dst_stride`. Each result is a chain of fused additions, as in
     /// [`product`](super::matmul::product).
     fn few_columns(
         dst: &mut [Self],
         dst_stride: usize,
-        lhs: Matrix<'_, Self>,
+        lhs: Stack<'_, Self>,
         rhs: Matrix<'_, Self>,
         accumulate: bool,
     ) -> bool;
@@ -120,14 +120,14 @@ impl Element for f32 {
     fn few_columns(
         dst: &mut [Self],
         dst_stride: usize,
-        lhs: Matrix<'_, Self>,
+        lhs: Stack<'_, Self>,
         rhs: Matrix<'_, Self>,
         accumulate: bool,
     ) -> bool {
         few_columns::product(dst, dst_stride, lhs, rhs, accumulate)
     }
     #[cfg(not(target_arch = "x86_64"))]
-    fn few_columns(_: &mut [Self], _: usize, _: Matrix<'_, Self>, _: Matrix<'_, Self>, _: bool) -> bool {
+    fn few_columns(_: &mut [Self], _: usize, _: Stack<'_, Self>, _: Matrix<'_, Self>, _: bool) -> bool {
         false
     }
     fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {
@@ -182,7 +182,7 @@ impl Element for f64 {
     fn bounded(self, bound: Self) -> Self {
         self.clamp(-bound, bound)
     }
-    fn few_columns(_: &mut [Self], _: usize, _: Matrix<'_, Self>, _: Matrix<'_, Self>, _: bool) -> bool {
+    fn few_columns(_: &mut [Self], _: usize, _: Stack<'_, Self>, _: Matrix<'_, Self>, _: bool) -> bool {
         false
     }
     fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {

@@ -12,7 +12,7 @@ use candle_core::Result;
 
 use super::{ConvShape, WeightOrder};
 use crate::ops::element::Element;
-use crate::ops::matmul::{Matrix, product};
+use crate::ops::matmul::{Matrix, Stack, product, product_of_stack};
 use crate::ops::transpose::transpose;
 use crate::ops::workspace::Workspace;
 use crate::vector_math::vectorise;
@@ -56,16 +56,15 @@ pub(super) fn forward<T: Element>(
     transpose(weight, patch, filters, patch, by_patch);
     for (image, out) in images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.outputs())) {
         let image = with_margin(shape, image, margin);
-        for (y, out) in out.chunks_exact_mut(width * filters).enumerate() {
-            for ky in 0..shape.kernel {
-                let (pixels, kernel_row) = kernel_row(shape, image, (y, ky), width)?;
-                let weight = &by_patch[kernel_row.start * filters..kernel_row.end * filters];
-                let weight = Matrix::strided(weight, kernel_row.len(), filters, filters)?;
-                product(out, filters, pixels, weight, ky > 0)?;
-            }
-            if let Some(bias) = bias {
-                add_to_rows(bias, out);
-            }
+        for ky in 0..shape.kernel {
+            let (pixels, kernel_row) = kernel_row(shape, image, ky, width)?;
+            let weight = &by_patch[kernel_row.start * filters..kernel_row.end * filters];
+            let weight = Matrix::strided(weight, kernel_row.len(), filters, filters)?;
+            let rows = Stack::new(pixels, shape.out_height(), padded(shape).1 * shape.channels)?;
+            product_of_stack(out, filters, rows, weight, ky > 0)?;
+        }
+        if let Some(bias) = bias {
+            add_to_rows(bias, out);
         }
     }
     Ok(())
@@ -92,7 +91,7 @@ pub(super) fn weight_gradient<T: Element>(
         }
         let gradient = Matrix::strided(wide, n_rows, filters, filters)?;
         for ky in 0..shape.kernel {
-            let (pixels, kernel_row) = kernel_row(shape, image, (0, ky), n_rows)?;
+            let (pixels, kernel_row) = kernel_row(shape, image, ky, n_rows)?;
             let keep = accumulate || i > 0;
             match order {
                 WeightOrder::FiltersFirst => {
@@ -116,7 +115,7 @@ pub(super) fn input_gradient<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
-    let &ConvShape { width, channels, filters, kernel, padding, .. } = shape;
+    let &ConvShape { height, width, channels, filters, kernel, padding, .. } = shape;
     let (out_height, out_width) = (shape.out_height(), shape.out_width());
     let margin = kernel - 1;
     let wide_width = out_width + 2 * margin;
@@ -128,13 +127,12 @@ pub(super) fn input_gradient<T: Element>(
         for (y, row) in gradient.chunks_exact(row_len).enumerate() {
             framed[((y + margin) * wide_width + margin) * filters..][..row_len].copy_from_slice(row);
         }
-        for (y, row) in image.chunks_exact_mut(width * channels).enumerate() {
-            for (ky, weight) in turned.chunks_exact(kernel * filters * channels).enumerate() {
-                let start = ((y + ky + padding) * wide_width + padding) * filters;
-                let pixels = Matrix::strided(&framed[start..], width, kernel * filters, filters)?;
-                let weight = Matrix::strided(weight, kernel * filters, channels, channels)?;
-                product(row, channels, pixels, weight, ky > 0)?;
-            }
+        for (ky, weight) in turned.chunks_exact(kernel * filters * channels).enumerate() {
+            let start = ((ky + padding) * wide_width + padding) * filters;
+            let pixels = Matrix::strided(&framed[start..], width, kernel * filters, filters)?;
+            let rows = Stack::new(pixels, height, wide_width * filters)?;
+            let weight = Matrix::strided(weight, kernel * filters, channels, channels)?;
+            product_of_stack(image, channels, rows, weight, ky > 0)?;
         }
     }
     Ok(())
@@ -152,17 +150,16 @@ fn turn<T: Element>(shape: &ConvShape, weight: &[T], turned: &mut [T]) {
     }
 }
 
-/// Row `ky` of the kernel at `n_rows` positions from row `y` of the output on, as overlapping rows
-/// over the image, and which values of a patch it is.
+/// Row `ky` of the kernel at the first `n_rows` positions, as overlapping rows over the image, and
+/// which values of a patch it is.
 fn kernel_row<'a, T: Element>(
     shape: &ConvShape,
     image: &'a [T],
-    (y, ky): (usize, usize),
+    ky: usize,
     n_rows: usize,
 ) -> Result<(Matrix<'a, T>, std::ops::Range<usize>)> {
     let len = shape.kernel * shape.channels;
-    let first = (y + ky) * padded(shape).1 * shape.channels;
-    let pixels = Matrix::strided(&image[first..], n_rows, len, shape.channels)?;
+    let pixels = Matrix::strided(&image[ky * padded(shape).1 * shape.channels..], n_rows, len, shape.channels)?;
     Ok((pixels, ky * len..(ky + 1) * len))
 }
 

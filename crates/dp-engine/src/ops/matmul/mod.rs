@@ -1,11 +1,18 @@
 //! Matrix products into an existing tensor.
 
+#![expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+
+mod dots;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod few_columns;
 
 use std::ops::Range;
 
 use candle_core::{CpuStorage, Error, Layout, Tensor};
+use dots::{dot, dots};
 use gemm::Parallelism;
 
 #[cfg(feature = "cuda")]
@@ -67,10 +74,6 @@ impl<'a, T: Element> Matrix<'a, T> {
     }
 
     /// Element `(i, j)`.
-    #[expect(
-        clippy::inline_always,
-        reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
-    )]
     #[inline(always)]
     fn at(&self, i: usize, j: usize) -> T {
         self.values[i * self.row_stride + j * self.column_stride]
@@ -86,6 +89,12 @@ impl<'a, T: Element> Matrix<'a, T> {
         self.transposed().rows(range).transposed()
     }
 
+    /// Whether it is stored by rows, each contiguous. A single row stored by columns, which has both
+    /// strides 1, is not.
+    fn has_contiguous_rows(&self) -> bool {
+        self.column_stride == 1 && self.row_stride >= self.columns
+    }
+
     /// Rows and columns exchanged.
     #[must_use]
     pub fn transposed(self) -> Self {
@@ -94,9 +103,65 @@ impl<'a, T: Element> Matrix<'a, T> {
     }
 }
 
+/// Matrices of one shape, each so many values after the one before.
+#[derive(Debug, Clone, Copy)]
+pub struct Stack<'a, T> {
+    first: Matrix<'a, T>,
+    height: usize,
+    stride: usize,
+}
+
+impl<'a, T: Element> Stack<'a, T> {
+    /// `height` matrices like the first.
+    ///
+    /// # Errors
+    /// [`TensorError`] if the first one's values do not hold the others.
+    pub(super) fn new(first: Matrix<'a, T>, height: usize, stride: usize) -> Result<Self, TensorError> {
+        let last = height.saturating_sub(1) * stride;
+        let Matrix { values, rows, columns, row_stride, column_stride } = first;
+        let ends = rows * columns == 0 || last + (rows - 1) * row_stride + (columns - 1) * column_stride < values.len();
+        if !ends {
+            return Err(Error::Msg(format!("{height} matrices, {stride} values apart: got {}", values.len())).into());
+        }
+        Ok(Self { first, height, stride })
+    }
+
+    fn matrices(self) -> impl Iterator<Item = Matrix<'a, T>> {
+        let values = self.first.values;
+        (0..self.height).map(move |i| Matrix { values: &values[i * self.stride..], ..self.first })
+    }
+}
+
+/// [`product`] of all matrices of a stack, whose results follow each other.
+///
+/// # Errors
+/// As [`product`].
+pub(super) fn product_of_stack<T: Element>(
+    dst: &mut [T],
+    dst_stride: usize,
+    lhs: Stack<'_, T>,
+    rhs: Matrix<'_, T>,
+    accumulate: bool,
+) -> Result<(), TensorError> {
+    let Matrix { rows, columns, .. } = lhs.first;
+    let is_own = hook::ask(|other| other.left_factor(rows)).is_none();
+    let is_chain = (3..=DEPTH).contains(&columns) && rhs.columns > 1;
+    if is_own && is_chain && T::few_columns(dst, dst_stride, lhs, rhs, accumulate) {
+        return Ok(());
+    }
+    for (i, lhs) in lhs.matrices().enumerate() {
+        product(&mut dst[i * rows * dst_stride..], dst_stride, lhs, rhs, accumulate)?;
+    }
+    Ok(())
+}
+
 /// Longest inner dimension of one call of `gemm`: up to here it never splits it, whatever the other
 /// two are.
 const DEPTH: usize = 512;
+
+/// Columns of a product that is summed in lanes, at most, and its inner dimension, at least.
+const DOTS: usize = 16;
+const LONG: usize = 256;
 
 /// `dst = lhs · rhs` on one thread, or `dst += lhs · rhs` to `accumulate`; row `i` of `dst` starts
 /// at `i · dst_stride`.
@@ -112,6 +177,7 @@ const DEPTH: usize = 512;
 /// | at most 256 results, both sources contiguous along the inner dimension | sums in lanes | never: the rows are copied so that they are contiguous the other way |
 /// | inner dimension of 1 or 2 | outer products | `thin_depth` |
 /// | one row or one column | matrix times vector | `thin_column`; one row is worked on as two |
+/// | few columns and a long inner dimension, along which both sources are contiguous | the last | `dots` |
 /// | others | a chain of fused additions for each result, begun anew every so often along the inner dimension | at most `DEPTH` at a time, which is never split again |
 ///
 /// The last way adds `a_k b_k` in the order of `k`, in whichever tile and lane a result lies. So do
@@ -152,6 +218,10 @@ pub fn product<T: Element>(
         thin_depth(dst, dst_stride, lhs, rhs, accumulate);
         return Ok(());
     }
+    if n <= DOTS && k >= LONG && lhs.has_contiguous_rows() && rhs.row_stride == 1 {
+        dots(dst, dst_stride, lhs, rhs, accumulate);
+        return Ok(());
+    }
     let n_parts = k.div_ceil(DEPTH);
     for part in 0..n_parts {
         // The parts have nearly equal lengths, so that no length is 1 or 2.
@@ -167,7 +237,7 @@ pub fn product<T: Element>(
 fn chain<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>, rhs: Matrix<'_, T>, accumulate: bool) {
     /// Results up to which `gemm` sums in lanes.
     const FEW: usize = 256;
-    if T::few_columns(dst, dst_stride, lhs, rhs, accumulate) {
+    if T::few_columns(dst, dst_stride, Stack { first: lhs, height: 1, stride: 0 }, rhs, accumulate) {
         return;
     }
     let (m, n, k) = (lhs.rows, rhs.columns, lhs.columns);
@@ -228,8 +298,7 @@ fn thin_column<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>,
     let k = lhs.columns;
     let column: Vec<T> = (0..k).map(|depth| rhs.at(depth, 0)).collect();
     let add = |out: &mut T, value: T| *out = if accumulate { *out + value } else { value };
-    // A single row stored by columns has both strides 1.
-    if lhs.column_stride == 1 && lhs.row_stride >= k {
+    if lhs.has_contiguous_rows() {
         vectorise(
             #[inline(always)]
             || {
@@ -254,38 +323,6 @@ fn thin_column<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>,
         },
     );
     dst.iter_mut().step_by(dst_stride).zip(sums).for_each(|(out, sum)| add(out, sum));
-}
-
-/// Product of two vectors, in lanes so that it vectorises.
-#[inline(always)]
-fn dot<T: Element>(a: &[T], b: &[T]) -> T {
-    const LANES: usize = 16;
-    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
-    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
-    let mut lanes = [T::ZERO; LANES];
-    let mut add = |a: &[T; LANES], b: &[T; LANES]| {
-        for ((lane, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a * b;
-        }
-    };
-    for (a, b) in a_blocks.iter().zip(b_blocks) {
-        add(a, b);
-    }
-    if !a_rest.is_empty() {
-        let (mut a, mut b) = ([T::ZERO; LANES], [T::ZERO; LANES]);
-        a[..a_rest.len()].copy_from_slice(a_rest);
-        b[..b_rest.len()].copy_from_slice(b_rest);
-        add(&a, &b);
-    }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for i in 0..width {
-            let other = lanes[i + width];
-            lanes[i] += other;
-        }
-    }
-    lanes[0]
 }
 
 /// `dst = rowᵀ · rhs` or `dst += rowᵀ · rhs` for one row of factors: a sum over many rows of `rhs`,
