@@ -27,7 +27,7 @@ use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
 use crate::exact_sum::ExactSum;
 use crate::linear::Linear;
-use crate::rows::{RowSource, SparseRow};
+use crate::rows::{RowSource, SparseRow, square_of};
 use crate::settings::Streams;
 use crate::solver::Priors;
 use crate::spread::Spread;
@@ -380,25 +380,6 @@ impl Descent<'_> {
             }
         }
     }
-}
-
-/// `Σ v²`.
-fn square_of(values: &[f32]) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let mut rest = 0.0;
-    vectorise(
-        #[inline(always)]
-        || {
-            let (whole, others) = values.as_chunks::<LANES>();
-            for values in whole {
-                for (lane, &value) in lanes.iter_mut().zip(values) {
-                    *lane += f64::from(value) * f64::from(value);
-                }
-            }
-            rest = others.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
-        },
-    );
-    lanes.iter().sum::<f64>() + rest
 }
 
 /// In lanes, so that the loop vectorises.

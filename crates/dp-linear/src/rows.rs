@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use dp_engine::collective::{Alone, Collective};
+use dp_engine::vector_math::vectorise;
 
 /// Records that are read together.
 pub const BLOCK: usize = 4_096;
@@ -251,15 +252,44 @@ impl RowSource for (SparseBlock, usize) {
 /// Values are rounded to single precision after scaling, by at most 2⁻²⁴ of each and 2⁻¹⁵⁰ for the
 /// smallest, so a factor of `1 − 2⁻²³` keeps the norm of what is stored at most 1.
 pub(crate) fn scale_to_unit(row: &mut [f32]) {
-    let norm = row.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+    let norm = square_of(row).sqrt();
     if !(norm.is_finite() && norm > 1e-30) {
         row.fill(0.0);
         return;
     }
-    let factor = (1.0 - 2f64.powi(-23)) / norm;
-    for value in row {
-        *value = (f64::from(*value) * factor) as f32;
-    }
+    scale(row, (1.0 - 2f64.powi(-23)) / norm);
+}
+
+/// Multiplies every value, rounded once.
+pub(crate) fn scale(row: &mut [f32], factor: f64) {
+    vectorise(
+        #[inline(always)]
+        || {
+            for value in row.iter_mut() {
+                *value = (f64::from(*value) * factor) as f32;
+            }
+        },
+    );
+}
+
+/// `Σ v²`, in lanes, so that the loop vectorises.
+pub(crate) fn square_of(values: &[f32]) -> f64 {
+    const LANES: usize = 16;
+    let mut lanes = [0.0; LANES];
+    let mut rest = 0.0;
+    vectorise(
+        #[inline(always)]
+        || {
+            let (whole, others) = values.as_chunks::<LANES>();
+            for values in whole {
+                for (lane, &value) in lanes.iter_mut().zip(values) {
+                    *lane += f64::from(value) * f64::from(value);
+                }
+            }
+            rest = others.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
+        },
+    );
+    lanes.iter().sum::<f64>() + rest
 }
 
 /// Scales every row, `[n_records, n_features]`, to a norm just below 1, by no look at any other

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use dp_accounting::NoiseMultiplier;
 use dp_engine::Grid;
+use dp_engine::vector_math::vectorise;
 use rayon::prelude::*;
 
 use super::fit::{AT_ONCE, RIDGE, regularised_factor};
@@ -14,7 +15,7 @@ use super::whitening::Whitening;
 use crate::error::{LinearError, Result};
 use crate::exact::{of_ranks, sum_rows};
 use crate::exact_sum::ExactSum;
-use crate::rows::{RowSource, SparseRow, scale_to_unit};
+use crate::rows::{RowSource, SparseRow, scale, scale_to_unit, square_of};
 use crate::settings::Streams;
 
 /// A block of more columns than this is whitened by the diagonal of its covariance alone: the noise
@@ -119,7 +120,7 @@ impl BlockTransform {
             |(values, placed), _, row, sum| {
                 fitted.gather(row, values);
                 let weight = f64::from(row.weight) * (1.0 - MARGIN);
-                place_row(grid, values.iter().map(|value| value * weight), placed);
+                place_row(grid, &values.iter().map(|value| value * weight), placed);
                 sum.iter_mut().zip(&*placed).for_each(|(sum, value)| *sum += value);
             },
         )?;
@@ -153,7 +154,7 @@ impl BlockTransform {
             }
             let edge = std::f64::consts::SQRT_2 * std * (size as f64).sqrt() / total;
             let factor = regularised_factor(&triangle, size, RIDGE * edge)?;
-            fitted.factor = Factor::Whole { whitening: Whitening::new(factor.inverse())?, factor };
+            fitted.factor = Factor::Whole { whitening: Whitening::new(factor.inverse()), factor };
             fitted.longest = (RIDGE * edge).recip();
         } else {
             let grid = Grid::for_values(1.0, rows.len());
@@ -217,23 +218,25 @@ impl BlockTransform {
     fn centre(&self, row: SparseRow<'_>, out: &mut [f32]) {
         let mut values = vec![0.0; out.len()];
         self.gather(row, &mut values);
-        for (out, (value, mean)) in out.iter_mut().zip(values.iter().zip(&self.mean)) {
-            *out = ((value - mean) / self.radius) as f32;
-        }
+        vectorise(
+            #[inline(always)]
+            || {
+                for (out, (value, mean)) in out.iter_mut().zip(values.iter().zip(&self.mean)) {
+                    *out = ((value - mean) / self.radius) as f32;
+                }
+            },
+        );
     }
 
     /// The same, of norm 1 at most, times the root of the record's weight.
     fn shortened(&self, row: SparseRow<'_>, out: &mut [f32]) {
         self.centre(row, out);
-        let square: f64 = out.iter().map(|&value| f64::from(value).powi(2)).sum();
+        let square = square_of(out);
         if square.is_nan() || square > 1.0 - MARGIN {
             scale_to_unit(out);
         }
         if row.weight < 1.0 {
-            let root = f64::from(row.weight).sqrt() * (1.0 - MARGIN);
-            for value in out {
-                *value = (f64::from(*value) * root) as f32;
-            }
+            scale(out, f64::from(row.weight).sqrt() * (1.0 - MARGIN));
         }
     }
 

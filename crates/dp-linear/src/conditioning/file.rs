@@ -94,7 +94,7 @@ impl Conditioning {
             if rows().any(|(i, row)| row[i] <= 0.0 || row[i + 1..].iter().any(|&v| v != 0.0)) {
                 return Err(refused("covariance_factor: expected a lower triangle with a positive diagonal"));
             }
-            conditioning.set_factor(Lower { size, values })?;
+            conditioning.set_factor(Lower { size, values });
         }
         Ok(conditioning)
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use dp_accounting::{DpEvent, Ledger, NoiseMultiplier};
 use dp_engine::noise::StepNoise;
+use dp_engine::vector_math::vectorise;
 use dp_engine::{Grid, Threads};
 use rand_chacha::rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use super::triangular::Lower;
 use super::whitening::Whitening;
 use crate::error::{LinearError, Result};
 use crate::release::record;
-use crate::rows::scale_to_unit;
+use crate::rows::{scale, scale_to_unit};
 
 /// Ridge over the edge of the noise's spectrum.
 pub(super) const RIDGE: f64 = 2.0;
@@ -123,7 +124,7 @@ impl Conditioning {
                 *value /= unit * unit * n_records as f64;
             }
             let edge = std::f64::consts::SQRT_2 * sigma.get() * (n_features as f64).sqrt() / n_records as f64;
-            fitted.set_factor(regularised_factor(&triangle, n_features, RIDGE * edge)?)?;
+            fitted.set_factor(regularised_factor(&triangle, n_features, RIDGE * edge)?);
         }
         Ok(fitted)
     }
@@ -139,10 +140,9 @@ impl Conditioning {
         Ok(Self { config, n_features, mean: None, factor: None, whitening: None })
     }
 
-    pub(super) fn set_factor(&mut self, factor: Lower) -> Result<()> {
-        self.whitening = Some(Whitening::new(factor.inverse())?);
+    pub(super) fn set_factor(&mut self, factor: Lower) {
+        self.whitening = Some(Whitening::new(factor.inverse()));
         self.factor = Some(factor);
-        Ok(())
     }
 
     /// The configuration.
@@ -193,9 +193,7 @@ impl Conditioning {
                 }
                 for row in out.chunks_exact_mut(self.n_features) {
                     scale_to_unit(row);
-                    for value in row {
-                        *value = (f64::from(*value) * self.config.row_norm) as f32;
-                    }
+                    scale(row, self.config.row_norm);
                 }
             }
             Ok(())
@@ -246,9 +244,14 @@ impl Conditioning {
             out.copy_from_slice(row);
             let blank = row.iter().all(|&v| v == 0.0);
             if let Some(mean) = self.mean.as_ref().filter(|_| !blank) {
-                for (value, mean) in out.iter_mut().zip(mean) {
-                    *value = (f64::from(*value) - mean) as f32;
-                }
+                vectorise(
+                    #[inline(always)]
+                    || {
+                        for (value, mean) in out.iter_mut().zip(mean) {
+                            *value = (f64::from(*value) - mean) as f32;
+                        }
+                    },
+                );
             }
             scale_to_unit(out);
         }

@@ -9,10 +9,11 @@
 
 use std::num::NonZeroUsize;
 
-use candle_core::{DType, Device, Tensor};
-use dp_engine::ops::{self, Operand};
-use dp_engine::{Grid, TensorError, Threads};
+use dp_engine::ops::{self, Matrix};
+use dp_engine::vector_math::vectorise;
+use dp_engine::{Grid, Threads};
 
+use super::triangular::dot;
 use crate::error::Result;
 
 /// Features of a tile of the Gram matrix.
@@ -25,14 +26,18 @@ const AT_ONCE: usize = 512;
 ///
 /// Rounding towards zero makes no value larger, so a row of norm at most 1 stays one. It is
 /// checked all the same, in exact arithmetic: the guarantee then does not hang on the caller.
-pub(super) fn place_row(grid: Grid, row: impl Iterator<Item = f64>, out: &mut [f64]) {
+pub(super) fn place_row(grid: Grid, row: &(impl Iterator<Item = f64> + Clone), out: &mut [f64]) {
     let per_unit = grid.per_unit();
-    let mut square_norm = 0.0;
-    for (out, value) in out.iter_mut().zip(row) {
-        *out = (value * per_unit).trunc();
-        // An integer of at most 2^(2b), hence exact as long as the row may count.
-        square_norm += *out * *out;
-    }
+    vectorise(
+        #[inline(always)]
+        || {
+            for (out, value) in out.iter_mut().zip(row.clone()) {
+                *out = (value * per_unit).trunc();
+            }
+        },
+    );
+    // An integer of at most 2^(2b), hence exact as long as the row may count.
+    let square_norm = dot(out, out);
     if square_norm.is_nan() || square_norm > per_unit * per_unit {
         out.fill(0.0);
     }
@@ -43,12 +48,21 @@ pub(super) fn row_sum(grid: Grid, rows: &[f32], n_features: usize) -> Vec<f64> {
     let mut sum = vec![0.0; n_features];
     let mut placed = vec![0.0; n_features];
     for row in rows.chunks_exact(n_features) {
-        place_row(grid, row.iter().map(|&v| f64::from(v)), &mut placed);
-        for (sum, value) in sum.iter_mut().zip(&placed) {
-            *sum += value;
-        }
+        place_row(grid, &row.iter().map(|&v| f64::from(v)), &mut placed);
+        add(&mut sum, &placed);
     }
     sum
+}
+
+fn add(sum: &mut [f64], values: &[f64]) {
+    vectorise(
+        #[inline(always)]
+        || {
+            for (sum, value) in sum.iter_mut().zip(values) {
+                *sum += value;
+            }
+        },
+    );
 }
 
 /// `Σ x xᵀ` in units of the squared grid: the upper triangle with the diagonal, row by row.
@@ -72,9 +86,7 @@ pub(super) fn gram(
         match &mut sum {
             None => sum = Some(tiles),
             Some(sum) => {
-                for (sum, value) in sum.iter_mut().flatten().zip(tiles.iter().flatten()) {
-                    *sum += value;
-                }
+                sum.iter_mut().zip(&tiles).for_each(|(sum, tile)| add(sum, tile));
             }
         }
     }
@@ -101,36 +113,23 @@ fn gram_of_part(
 ) -> Result<Vec<Vec<f64>>> {
     let n_tiles = n_features.div_ceil(TILE);
     let pairs: Vec<(usize, usize)> = (0..n_tiles).flat_map(|a| (a..n_tiles).map(move |b| (a, b))).collect();
-    let zeros = |&(a, b): &(usize, usize)| {
-        Tensor::zeros((width(a, n_features), width(b, n_features)), DType::F64, &Device::Cpu)
-    };
-    let sums = pairs.iter().map(zeros).collect::<candle_core::Result<Vec<Tensor>>>().map_err(TensorError::from)?;
-    let mut placed = vec![0.0; n_features];
+    let mut sums: Vec<Vec<f64>> =
+        pairs.iter().map(|&(a, b)| vec![0.0; width(a, n_features) * width(b, n_features)]).collect();
+    let mut placed = vec![0.0; AT_ONCE.min(part.len()) * n_features];
     let mut start = part.start;
     while start < part.end {
         let end = (start + AT_ONCE).min(part.end);
-        let values = rows(start..end)?;
-        let mut strips: Vec<Vec<f64>> =
-            (0..n_tiles).map(|tile| Vec::with_capacity((end - start) * width(tile, n_features))).collect();
-        for row in values.chunks_exact(n_features) {
-            place_row(grid, row.iter().map(|&v| f64::from(v)), &mut placed);
-            for (strip, values) in strips.iter_mut().zip(placed.chunks(TILE)) {
-                strip.extend_from_slice(values);
-            }
+        let (n_rows, values) = (end - start, rows(start..end)?);
+        for (row, placed) in values.chunks_exact(n_features).zip(placed.chunks_exact_mut(n_features)) {
+            place_row(grid, &row.iter().map(|&v| f64::from(v)), placed);
         }
-        let strips = strips
-            .into_iter()
-            .enumerate()
-            .map(|(tile, strip)| Tensor::from_vec(strip, (end - start, width(tile, n_features)), &Device::Cpu))
-            .collect::<candle_core::Result<Vec<Tensor>>>()
-            .map_err(TensorError::from)?;
-        for (sum, &(a, b)) in sums.iter().zip(&pairs) {
-            ops::matmul(sum, (&strips[a], Operand::Transposed), (&strips[b], Operand::Plain), true)?;
+        let strip = |tile: usize| Matrix::strided(&placed[tile * TILE..], n_rows, width(tile, n_features), n_features);
+        for (sum, &(a, b)) in sums.iter_mut().zip(&pairs) {
+            ops::product(sum, width(b, n_features), strip(a)?.transposed(), strip(b)?, true)?;
         }
         start = end;
     }
-    let whole = sums.iter().map(|sum| sum.flatten_all()?.to_vec1()).collect::<candle_core::Result<_>>();
-    Ok(whole.map_err(TensorError::from)?)
+    Ok(sums)
 }
 
 /// Features of a tile: [`TILE`], or what is left for the last one.
@@ -158,7 +157,7 @@ mod tests {
             let mut placed = vec![0.0; d];
             let mut integers: Vec<i128> = Vec::new();
             for row in rows.chunks_exact(d) {
-                place_row(grid, row.iter().map(|&v| f64::from(v)), &mut placed);
+                place_row(grid, &row.iter().map(|&v| f64::from(v)), &mut placed);
                 integers.extend(placed.iter().map(|&v| v as i128));
             }
             let sum = row_sum(grid, &rows, d);
@@ -189,10 +188,10 @@ mod tests {
         let grid = Grid::for_products(60_000).unwrap();
         let mut placed = vec![7.0; 2];
         for bad in [[1.0, 1e-3], [f64::NAN, 0.0], [f64::INFINITY, 0.0], [1e300, 1e300]] {
-            place_row(grid, bad.into_iter(), &mut placed);
+            place_row(grid, &bad.into_iter(), &mut placed);
             assert_eq!(placed, [0.0, 0.0], "{bad:?}");
         }
-        place_row(grid, [0.6, -0.8].into_iter(), &mut placed);
+        place_row(grid, &[0.6, -0.8].into_iter(), &mut placed);
         assert_eq!(placed, [157_286.0, -209_715.0]);
     }
 }

@@ -75,7 +75,7 @@ impl Lower {
 }
 
 /// In lanes, so that the loop vectorises.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     let mut rest = 0.0;
     vectorise(

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use candle_core::{Device, Tensor};
-use dp_engine::TensorError;
-use dp_engine::ops::{self, Operand};
+use dp_engine::ops::{self, Matrix};
 
 use super::triangular::Lower;
 use crate::error::Result;
@@ -16,7 +14,14 @@ pub(super) const TILE: usize = 192;
 #[derive(Debug, Clone)]
 pub(super) struct Whitening {
     pub(super) inverse: Lower,
-    tiles: Vec<Tensor>,
+    tiles: Vec<Tile>,
+}
+
+/// Row-major `[height, width]`.
+#[derive(Debug, Clone)]
+struct Tile {
+    values: Vec<f32>,
+    shape: [usize; 2],
 }
 
 impl PartialEq for Whitening {
@@ -26,22 +31,22 @@ impl PartialEq for Whitening {
 }
 
 impl Whitening {
-    pub(super) fn new(inverse: Lower) -> Result<Self> {
+    pub(super) fn new(inverse: Lower) -> Self {
         let size = inverse.size;
         let n_tiles = size.div_ceil(TILE);
         let mut tiles = Vec::with_capacity(n_tiles * (n_tiles + 1) / 2);
         for i in 0..n_tiles {
             for j in 0..=i {
                 let (rows, columns) = (tile(i, size), tile(j, size));
-                let shape = (rows.len(), columns.len());
-                let values: Vec<f32> = rows
+                let shape = [rows.len(), columns.len()];
+                let values = rows
                     .flat_map(|row| &inverse.values[row * size..][columns.clone()])
                     .map(|&value| value as f32)
                     .collect();
-                tiles.push(Tensor::from_vec(values, shape, &Device::Cpu).map_err(TensorError::from)?);
+                tiles.push(Tile { values, shape });
             }
         }
-        Ok(Self { inverse, tiles })
+        Self { inverse, tiles }
     }
 
     /// `L⁻¹` times every row, in place.
@@ -49,21 +54,17 @@ impl Whitening {
         let size = self.inverse.size;
         let n_rows = rows.len() / size;
         let n_tiles = size.div_ceil(TILE);
-        let strip = |at: usize| {
-            let values: Vec<f32> = rows.chunks_exact(size).flat_map(|row| &row[tile(at, size)]).copied().collect();
-            Tensor::from_vec(values, (n_rows, tile(at, size).len()), &Device::Cpu)
-        };
-        let strips =
-            (0..n_tiles).map(strip).collect::<candle_core::Result<Vec<Tensor>>>().map_err(TensorError::from)?;
-        for i in 0..n_tiles {
-            let sum = strips[i].zeros_like().map_err(TensorError::from)?;
-            for (j, strip) in strips[..=i].iter().enumerate() {
-                let tile = &self.tiles[i * (i + 1) / 2 + j];
-                ops::matmul(&sum, (strip, Operand::Plain), (tile, Operand::Transposed), j > 0)?;
-            }
-            let values = sum.flatten_all().and_then(|sum| sum.to_vec1::<f32>()).map_err(TensorError::from)?;
+        let mut whitened = vec![0.0; n_rows * TILE.min(size)];
+        // A tile of the result depends on those before it alone, so the last one goes first.
+        for i in (0..n_tiles).rev() {
             let columns = tile(i, size);
-            for (row, values) in rows.chunks_exact_mut(size).zip(values.chunks_exact(columns.len())) {
+            for j in 0..=i {
+                let Tile { values, shape: [height, width] } = &self.tiles[i * (i + 1) / 2 + j];
+                let strip = Matrix::strided(&rows[j * TILE..], n_rows, *width, size)?;
+                let tile = Matrix::strided(values, *height, *width, *width)?;
+                ops::product(&mut whitened, columns.len(), strip, tile.transposed(), j > 0)?;
+            }
+            for (row, values) in rows.chunks_exact_mut(size).zip(whitened.chunks_exact(columns.len())) {
                 row[columns.clone()].copy_from_slice(values);
             }
         }
