@@ -8,7 +8,9 @@ use crate::ops::cancellation_limit;
 /// and the results are partial sums: after `i` records of norm at most `S`, one of at most `iS`.
 /// The errors of a piece are thus at most `u Σ_i iS ≤ u (m²/2 + 2m) S`, products rounded before
 /// they are added included, and that holds over all parameters at once, since it is a sum of
-/// vectors. In another order, as on a GPU, the partial sums hold no more records in total.
+/// vectors. In another order, as on a GPU, the partial sums hold no more records in total. Nor do
+/// they stretch by stretch: their number is convex in the length of a stretch, and the same for 1 and
+/// for `m`.
 ///
 /// Layers whose gradients are not formed
 /// (`Model::chained_terms`) add `T` terms for each record,
