@@ -13,9 +13,9 @@ use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::ranks::Collective;
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Execution, ImageShape, LearningRate, Loss, ModelConfig, Normalisation, Plan,
-    PrivacyConfig, PublicFacts, Purpose, Randomness, Records, ResNetStem, TrainConfig, Trainer, Unobserved,
-    ZhaoCnnLayout,
+    Activation, BatchPlan, DType, Device, Execution, ImageShape, LearningRate, Loss, ModelConfig, Normalisation,
+    Observer, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records, ResNetStem, StepView, TrainConfig,
+    Trainer, Unobserved, ZhaoCnnLayout,
 };
 use rand::Rng;
 use serde::Serialize;
@@ -197,7 +197,23 @@ impl Measured {
     }
 }
 
-/// Measures steps on a device. Processes of a launcher share them.
+/// Steps before the stopwatch, which begins at the end of the next.
+const WARM_UP: u64 = 3;
+
+/// The time from the end of a step to that of the next.
+struct Stopwatch {
+    last: Option<Instant>,
+    seconds: Vec<f64>,
+}
+
+impl Observer for Stopwatch {
+    fn on_step(&mut self, _view: &StepView<'_>) {
+        let now = Instant::now();
+        self.seconds.extend(self.last.replace(now).map(|last| (now - last).as_secs_f64()));
+    }
+}
+
+/// Measures steps on a device, as a run takes them. Processes of a launcher share them.
 ///
 /// # Errors
 /// If a step fails.
@@ -209,16 +225,11 @@ pub fn measure(settings: &Settings, execution: &Execution) -> anyhow::Result<Mea
     let execution = Execution { micro_batch, ranks: ranks.clone(), ..execution.clone() };
     let threads = execution.threads.get();
     let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(settings.seed).streams(0, 0)?, execution)?;
-    for _ in 0..3 {
-        trainer.step(&mut Unobserved)?;
-    }
+    trainer.run_until(WARM_UP, &mut Unobserved)?;
     let bytes = ranks.bytes();
-    let mut seconds = Vec::with_capacity(settings.steps as usize);
-    for _ in 0..settings.steps {
-        let started = Instant::now();
-        trainer.step(&mut Unobserved)?;
-        seconds.push(started.elapsed().as_secs_f64());
-    }
+    let mut stopwatch = Stopwatch { last: None, seconds: Vec::with_capacity(settings.steps as usize) };
+    trainer.run(&mut stopwatch)?;
+    let mut seconds = stopwatch.seconds;
     let bytes_per_step = (ranks.bytes() - bytes) as f64 / f64::from(settings.steps);
     let parameters = trainer.model().parameters().to_vec()?;
     let peaks = ranks.gather(peak_rss_mb()?.to_le_bytes().to_vec())?;
@@ -271,7 +282,8 @@ fn records(settings: &Settings, plan: &Plan, ranks: &dyn Collective, device: &De
 
 fn plan(settings: &Settings) -> anyhow::Result<Plan> {
     let facts = facts(settings);
-    let batches = BatchPlan::exact(facts, settings.batch as usize, 1)?;
+    let steps = WARM_UP + u64::from(settings.steps) + 1;
+    let batches = BatchPlan::new(BatchPlan::exact(facts, settings.batch as usize, 1)?.sampling_rate, steps, 1);
     let mut config =
         TrainConfig::new(settings.model.config(), settings.model.task().2, batches, LearningRate::Constant(0.01));
     config.block_records = settings.block.map(|block| block as usize);
