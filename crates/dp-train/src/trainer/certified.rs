@@ -17,8 +17,8 @@ use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};
 use crate::error::{Result, TrainError};
 
-/// Records of a thread at once on the CPU where each is computed once: small ones cost no more than a
-/// pass over the weights, and what a whole micro-batch needs leaves the cache.
+/// Records of all threads at once on the CPU where each is computed once: small ones cost no more than
+/// a pass over the weights, and what a whole micro-batch needs leaves the cache.
 const IN_CACHE: usize = 256;
 
 impl Trainer<'_> {
@@ -114,12 +114,13 @@ impl Trainer<'_> {
         self.begin_sum(bound)?;
         let at_once = self.records_at_once();
         let at_once = if self.execution.device.is_cuda() { at_once } else { at_once.min(IN_CACHE) };
+        let of_thread = (at_once / self.engine.threads().count()).max(1);
         let groups = &pass.groups;
         let scale = |position: usize, norm: f64| in_advance[groups[position]].scale(norm);
         let StepSum::Clipped(sum) = &mut self.buffers.sum else { return Err(not_certified()) };
         let overlapping = overlapping(sum, &*self.execution.ranks)?;
         let found =
-            self.engine.differentiate_and_add(self.records, (rows, pieces), at_once, &scale, sum, overlapping)?;
+            self.engine.differentiate_and_add(self.records, (rows, pieces), of_thread, &scale, sum, overlapping)?;
         (pass.losses, pass.norms, pass.blanked) = (found.losses, found.norms, found.blanked);
         Ok(bound)
     }
