@@ -17,10 +17,10 @@ use crate::parameters::ParameterVector;
 /// `Σ_i s_i g_i` over the pieces given to [`Engine::add_pieces`](super::Engine::add_pieces), one
 /// part for each thread.
 ///
-/// A piece's sum is in floating point, a [stretch](super::Engine::stretch) at a time. It is rounded to the [`Grid`] and added to the others' as
-/// 64-bit integers: these associate, so that the sum is the same whoever summed which piece, and in
-/// whatever order. A few pieces of each thread wait as they are until the noise is added, which
-/// saves a pass over the integers.
+/// A piece's sum is in floating point, a [stretch](super::Engine::stretch) at a time. It is rounded
+/// to the [`Grid`] and added to the others' as 64-bit integers: these associate, so that the sum is
+/// the same whoever summed which piece, and in whatever order. A few pieces of each thread wait as
+/// they are until the noise is added, which saves a pass over the integers.
 ///
 /// Ranks that share many parameters divide them: each has the sum of its range alone, out of what
 /// the others gave for it.

@@ -26,8 +26,9 @@ const COLUMNS: usize = 32;
 const ALIASED: usize = 512;
 const ALIASED_ROWS: usize = 8;
 
-/// `dst = lhs · rhs` or `dst += lhs · rhs` for each matrix of a stack, as `gemm`'s chains of fused additions give it bit for
-/// bit, and true; or false, with nothing done, for other shapes and processors.
+/// `dst = lhs · rhs` or `dst += lhs · rhs` for each matrix of a stack, as `gemm`'s chains of fused
+/// additions give it bit for bit, and true; or false, with nothing done, for other shapes and
+/// processors.
 ///
 /// Row `i` of `dst` starts at `i · dst_stride`, and all rows must have room.
 pub(in crate::ops) fn product(
