@@ -160,9 +160,8 @@ impl Trainer<'_> {
             return Ok(());
         }
         let mut hasher = Sha256::new();
-        for value in self.engine.model().parameters().to_vec()? {
-            hasher.update(value.to_bits().to_le_bytes());
-        }
+        // In one call: a call for each value would take longer than the digest.
+        hasher.update(bytemuck::cast_slice::<f64, u8>(&self.engine.model().parameters().to_vec()?));
         let best = self.control.patience.best.as_ref().map(|(figure, _)| figure.to_bits());
         hasher.update(format!(
             "{:?} {} {} {best:?} {} {}",
