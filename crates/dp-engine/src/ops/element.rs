@@ -54,6 +54,7 @@ pub trait Element: WithDType {
     /// Matrix products with few columns, and true, where there is a kernel of its own for them; row `i`
     /// of `dst` starts at `i · dst_stride`. Each result is a chain of fused additions, as in
     /// [`product`](super::matmul::product).
+    #[doc(hidden)]
     fn few_columns(
         dst: &mut [Self],
         dst_stride: usize,
