@@ -147,6 +147,7 @@ mod under_a_launcher {
                 ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
                 ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+                ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
             ])
             .args(["-n", &n.to_string(), env!("CARGO_BIN_EXE_fairdp")])
             .args(arguments);
