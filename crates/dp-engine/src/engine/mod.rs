@@ -213,9 +213,8 @@ impl Engine {
         blanked: &[usize],
         pieces: &[Range<usize>],
     ) -> Result<Vec<f64>> {
-        let n_workers = if self.is_worth_sharing(rows.len()) { self.workers.len() } else { 1 };
-        let of_share = |share: Range<usize>| pieces[share.start].start..pieces[share.end - 1].end;
-        let parts: Vec<Range<usize>> = share(pieces, n_workers).into_iter().map(of_share).collect();
+        let of_share = |share: &[Range<usize>]| Some(share.first()?.start..share.last()?.end);
+        let parts = self.shares(rows.len(), pieces).into_iter().filter_map(of_share).collect();
         Ok(self.differentiate_then(records, rows, blanked, parts, Worker::gradient_norms)?.concat())
     }
 
@@ -389,6 +388,12 @@ impl Engine {
             return vec![0..n_rows];
         }
         (0..n_parts).map(|i| i * n_rows / n_parts..(i + 1) * n_rows / n_parts).collect()
+    }
+
+    /// Which of the pieces of `n_rows` rows each worker gets: one at least.
+    fn shares<'a>(&self, n_rows: usize, pieces: &'a [Range<usize>]) -> Vec<&'a [Range<usize>]> {
+        let n_workers = if self.is_worth_sharing(n_rows) { self.workers.len() } else { 1 };
+        share(pieces, n_workers).into_iter().map(|share| &pieces[share]).collect()
     }
 
     /// Whether `n_rows` records are worth waking a thread.

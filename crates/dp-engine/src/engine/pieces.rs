@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::clipped_sum::{ClippedSum, ThreadSum};
 use super::worker::Worker;
 use super::{Engine, without};
-use crate::blocks::share;
 use crate::collective::Collective;
 use crate::dropout::DropoutKey;
 use crate::error::{EngineError, Result};
@@ -118,8 +117,7 @@ impl Engine {
         sum: &mut ClippedSum,
         ranks: Option<&dyn Collective>,
     ) -> Result<Differentiated> {
-        let n_workers = if self.is_worth_sharing(rows.len()) { self.workers.len() } else { 1 };
-        let shares: Vec<&[Range<usize>]> = share(pieces, n_workers).into_iter().map(|share| &pieces[share]).collect();
+        let shares = self.shares(rows.len(), pieces);
         let (grid, at_last, stretch) = (sum.grid(), at_last(ranks), self.stretch());
         let batch = Batch { records, rows, dropout: self.dropout, scale };
         self.parts = None;

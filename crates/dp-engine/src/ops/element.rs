@@ -55,13 +55,9 @@ pub trait Element: WithDType {
     /// of `dst` starts at `i · dst_stride`. Each result is a chain of fused additions, as in
     /// [`product`](super::matmul::product).
     #[doc(hidden)]
-    fn few_columns(
-        dst: &mut [Self],
-        dst_stride: usize,
-        lhs: Stack<'_, Self>,
-        rhs: Matrix<'_, Self>,
-        accumulate: bool,
-    ) -> bool;
+    fn few_columns(_: &mut [Self], _: usize, _: Stack<'_, Self>, _: Matrix<'_, Self>, _accumulate: bool) -> bool {
+        false
+    }
     /// Adds a step's noise to the values of its vector from a block on.
     fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]);
     /// The same for values that are known in double precision, into others.
@@ -127,10 +123,6 @@ impl Element for f32 {
     ) -> bool {
         few_columns::product(dst, dst_stride, lhs, rhs, accumulate)
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    fn few_columns(_: &mut [Self], _: usize, _: Stack<'_, Self>, _: Matrix<'_, Self>, _: bool) -> bool {
-        false
-    }
     fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {
         noise.add_f32(first_block, values);
     }
@@ -182,9 +174,6 @@ impl Element for f64 {
     }
     fn bounded(self, bound: Self) -> Self {
         self.clamp(-bound, bound)
-    }
-    fn few_columns(_: &mut [Self], _: usize, _: Stack<'_, Self>, _: Matrix<'_, Self>, _: bool) -> bool {
-        false
     }
     fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {
         noise.add_f64(first_block, values);

@@ -63,9 +63,8 @@ impl ConvShape {
         if has_fast_double && is_cheaper { PerSampleForm::Gram } else { PerSampleForm::Materialised }
     }
 
-    /// The order in which the products of the weight's gradient are fastest. The contiguous side of
-    /// the result is best long; the weight's own order saves a transposition where the weight is
-    /// large.
+    /// The order in which the products of the weight's gradient are fastest. The weight's own order
+    /// saves a transposition where the weight is large.
     pub(crate) fn weight_order(&self) -> WeightOrder {
         const LARGE_WEIGHT: usize = 1 << 16;
         if self.weights() <= LARGE_WEIGHT { WeightOrder::PatchFirst } else { WeightOrder::FiltersFirst }
