@@ -230,7 +230,8 @@ pub fn measure(settings: &Settings, execution: &Execution) -> anyhow::Result<Mea
     let mut stopwatch = Stopwatch { last: None, seconds: Vec::with_capacity(settings.steps as usize) };
     trainer.run(&mut stopwatch)?;
     let mut seconds = stopwatch.seconds;
-    let bytes_per_step = (ranks.bytes() - bytes) as f64 / f64::from(settings.steps);
+    // The stopwatch begins after the first step.
+    let bytes_per_step = (ranks.bytes() - bytes) as f64 / (f64::from(settings.steps) + 1.0);
     let parameters = trainer.model().parameters().to_vec()?;
     let peaks = ranks.gather(peak_rss_mb()?.to_le_bytes().to_vec())?;
     let peaks = peaks.iter().filter_map(|bytes| Some(f64::from_le_bytes(bytes[..].try_into().ok()?)));
