@@ -1,8 +1,11 @@
 //! Hidden names for unfinished files and folders, and the removal of those that killed processes left.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use crate::readers::Readers;
 
@@ -15,6 +18,7 @@ const MAX_NAME: usize = 200;
 #[derive(Debug)]
 pub struct Unfinished {
     path: PathBuf,
+    prefix: String,
     handle: File,
     is_finished: bool,
 }
@@ -42,27 +46,31 @@ impl Unfinished {
     pub fn folder(folder: &Path, name: &str) -> io::Result<Self> {
         Self::new(folder, name, |path| {
             fs::create_dir(path)?;
-            File::open(path)
+            match File::open(path) {
+                // Another process took it for a leftover and removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Err(io::ErrorKind::AlreadyExists.into()),
+                opened => opened,
+            }
         })
     }
 
     fn new(folder: &Path, name: &str, create: impl Fn(&Path) -> io::Result<File>) -> io::Result<Self> {
         let prefix = prefix(name);
         remove_leftovers(folder, &prefix)?;
-        let mut number = std::process::id();
         loop {
-            let path = folder.join(format!("{prefix}{number}"));
+            // Each name is tried once, so that whatever lies under it later is this file.
+            let path = folder.join(format!("{prefix}{}", random_number()));
             match create(&path) {
                 Ok(handle) => {
                     // Some network file systems have no locks; leftovers then stay.
-                    let _ = handle.try_lock();
+                    let _ = handle.lock();
                     // Until it was locked, another process could take it for a leftover and remove
                     // it.
                     if path.exists() {
-                        return Ok(Self { path, handle, is_finished: false });
+                        return Ok(Self { path, prefix, handle, is_finished: false });
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number = number.wrapping_add(1),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
@@ -76,6 +84,11 @@ impl Unfinished {
     /// The open file or folder.
     pub fn handle(&self) -> &File {
         &self.handle
+    }
+
+    /// Whether `path` is in the same folder and on its way to the same name.
+    pub(crate) fn is_for_same_name(&self, path: &Path) -> bool {
+        path.parent() == self.path.parent() && path.file_name().is_some_and(|name| is_unfinished(name, &self.prefix))
     }
 
     /// Renames it to `target`.
@@ -103,20 +116,30 @@ fn prefix(name: &str) -> String {
     format!(".{}.partial-", &name[..end])
 }
 
+/// A number that no other process or thread draws.
+fn random_number() -> u64 {
+    // Its keys are random.
+    RandomState::new().hash_one(process::id())
+}
+
+fn is_unfinished(name: &OsStr, prefix: &str) -> bool {
+    let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Removes files and folders whose name begins with `prefix` and whose lock nobody holds.
 fn remove_leftovers(folder: &Path, prefix: &str) -> io::Result<()> {
     // A folder that can be written cannot always be listed.
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
         let entry = entry?;
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
-        if number.is_none_or(|number| number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit())) {
+        let is_plain = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir());
+        if !is_plain || !is_unfinished(&entry.file_name(), prefix) {
             continue;
         }
-        let is_plain = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir());
-        let is_dead = is_plain && File::open(entry.path()).is_ok_and(|handle| handle.try_lock().is_ok());
-        if is_dead {
+        let Ok(handle) = File::open(entry.path()) else { continue };
+        // Held until the file is removed: a process that has just created it waits, and tries again.
+        if handle.try_lock().is_ok() {
             match remove(&entry.path()) {
                 // Another process was faster.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -133,6 +156,9 @@ fn remove(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use super::*;
 
     #[test]
@@ -149,6 +175,29 @@ mod tests {
         assert!(living.path().exists() && living.path() != second.path());
         drop((living, second));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "what was not ours");
+    }
+
+    /// Each looks for leftovers while the others have created theirs and not locked them yet.
+    #[test]
+    fn writers_that_begin_at_once_keep_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.csv");
+        let barrier = Barrier::new(4);
+        let write = || {
+            barrier.wait();
+            let file = Unfinished::file(folder.path(), "a.csv", Readers::Default)?;
+            let sub = Unfinished::folder(folder.path(), "a.csv")?;
+            assert!(sub.path().exists());
+            file.finish(&target)
+        };
+        for _ in 0..200 {
+            thread::scope(|scope| {
+                for writer in [(); 4].map(|()| scope.spawn(write)) {
+                    writer.join().unwrap().unwrap();
+                }
+            });
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
     }
 
     #[test]

@@ -44,9 +44,10 @@ impl WholeFile {
         Ok(Self { target, unfinished, readers })
     }
 
-    /// The hidden path of the unfinished file.
-    pub fn unfinished(&self) -> &Path {
-        self.unfinished.path()
+    /// Whether `path` is this unfinished file, or one that another process writes for the same
+    /// target.
+    pub fn is_unfinished(&self, path: &Path) -> bool {
+        self.unfinished.is_for_same_name(path)
     }
 
     /// Writes the file with `fill` and renames it to its target.
@@ -126,6 +127,18 @@ mod tests {
     }
 
     #[test]
+    fn unfinished_files_for_one_target_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let [first, second, other] =
+            ["t.csv", "t.csv", "u.csv"].map(|name| WholeFile::create(&at(name), Readers::Default).unwrap());
+        assert!(first.is_unfinished(first.unfinished.path()) && first.is_unfinished(second.unfinished.path()));
+        assert!(!first.is_unfinished(other.unfinished.path()) && !first.is_unfinished(&at("t.csv")));
+        assert!(!first.is_unfinished(&at(".t.csv.partial-mine")));
+        assert!(!first.is_unfinished(&at("sub").join(first.unfinished.path().file_name().unwrap())));
+    }
+
+    #[test]
     fn databases_devices_and_directories_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -159,7 +172,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode() & 0o777;
         let key = WholeFile::create(&at("key"), Readers::Owner).unwrap();
-        assert_eq!(fs::metadata(key.unfinished()).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(key.unfinished.path()).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(key.write_if_absent(b"secret").unwrap());
         assert_eq!(mode("key"), 0o600);
 
