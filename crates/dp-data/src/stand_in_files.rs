@@ -50,8 +50,12 @@ pub(crate) fn claim(folder: &Path) -> Result<(), DataError> {
         return Ok(());
     }
     let written = file::create(&mark)?;
-    let mut entries = fs::read_dir(folder).map_err(DataError::io("read", folder))?;
-    if entries.any(|entry| entry.is_ok_and(|entry| entry.path() != written.unfinished())) {
+    let entries: io::Result<Vec<_>> = fs::read_dir(folder).and_then(Iterator::collect);
+    if entries.map_err(DataError::io("read", folder))?.iter().any(|entry| !written.is_unfinished(&entry.path())) {
+        // Another process may have marked it since.
+        if mark.exists() {
+            return Ok(());
+        }
         return Err(DataError::NotReplaced {
             path: folder.into(),
             reason: "is not empty, and its files are not marked",
@@ -75,4 +79,32 @@ fn refuse_other(path: &Path, contents: &[u8]) -> Result<(), DataError> {
 pub(crate) fn gzip(contents: &[u8], name: &str) -> Result<Vec<u8>, DataError> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(contents).and_then(|()| encoder.finish()).map_err(DataError::io("compress", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    /// Each sees the others' unfinished marks.
+    #[test]
+    fn writers_that_begin_at_once_all_get_the_folder() {
+        for _ in 0..50 {
+            let folder = tempfile::tempdir().unwrap();
+            let barrier = Barrier::new(4);
+            let claim_at_once = || {
+                barrier.wait();
+                claim(folder.path())
+            };
+            thread::scope(|scope| {
+                let writers = [(); 4].map(|()| scope.spawn(claim_at_once));
+                for writer in writers {
+                    writer.join().unwrap().unwrap();
+                }
+            });
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the mark is left");
+        }
+    }
 }
