@@ -128,7 +128,8 @@ impl Subject<'_> {
         let mut clipping = self.clipping.build(self.plan.context())?;
         clipping.restore(&method.to_value())?;
         let expected_batch_size = self.plan.expected_batch_size();
-        let batch = Usable { rows: &rows, norms: &mut norms };
+        let positions: Vec<usize> = (0..rows.len()).collect();
+        let batch = Usable { positions: &positions, rows: &rows, norms: &mut norms };
         let addition = worker.regularise(clipping.as_ref(), self.records, batch, expected_batch_size)?;
         let clipped = clipping.clip(&ClipBatch::new(&norms, &groups).with_losses(&losses[..]), rng)?;
         let ones = vec![1.0; rows.len()];

@@ -87,7 +87,9 @@ impl Worker {
         expected_batch_size: f64,
     ) -> Result<Option<Vec<f64>>> {
         let Some(fairlens) = &mut self.fairlens else { return Ok(None) };
-        match fairlens.regularise(method, records, batch, expected_batch_size, self.curvature.origin())? {
+        let parameters = self.curvature.origin();
+        fairlens.losses_and_norms(records, batch.rows, parameters)?;
+        match fairlens.regularise(method, records, batch, expected_batch_size, parameters)? {
             Regularised::Common(vector) => Ok(Some(vector)),
             Regularised::Own => Err(TrainError::mismatch("FairLens of an analysis", "the paper's form", "the code's")),
         }

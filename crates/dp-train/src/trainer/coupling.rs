@@ -9,6 +9,14 @@ use super::gradient::{Pass, Weighting};
 use crate::error::{Result, TrainError};
 
 impl Trainer<'_> {
+    /// Losses and norms of the batch, where FairLens computes them itself.
+    pub(super) fn pass_of_fairlens(&mut self, rows: &[usize]) -> Result<Option<Pass>> {
+        let Some(fairlens) = &mut self.fairlens else { return Ok(None) };
+        let parameters = self.engine.model().parameters().to_vec()?;
+        let found = fairlens.losses_and_norms(self.records, rows, &parameters)?;
+        Ok(found.map(|(losses, norms)| Pass::of(losses, norms, self.pass_of(rows).groups)))
+    }
+
     /// With FairLens, computes the terms of its regularisers in the per-sample gradients of the
     /// batch, and replaces the norms by the norms of the regularised gradients. With other methods,
     /// does nothing.
@@ -21,7 +29,7 @@ impl Trainer<'_> {
         let addition = fairlens.regularise(
             method.as_ref(),
             self.records,
-            Usable { rows: &usable_rows, norms: &mut norms },
+            Usable { positions: &usable, rows: &usable_rows, norms: &mut norms },
             self.plan.expected_batch_size(),
             &parameters,
         )?;
@@ -39,20 +47,15 @@ impl Trainer<'_> {
         weighting: &Weighting,
         addition: Option<&Regularised>,
     ) -> Result<()> {
-        match addition {
-            Some(Regularised::Common(vector)) => {
-                let alpha = weighting.scales.iter().sum();
-                self.plain()?.add(alpha, vector)?;
+        if let (Some(addition), Some(fairlens)) = (addition, &self.fairlens) {
+            let usable = (0..rows.len()).filter(|i| !pass.blanked.contains(i));
+            let scales: Vec<f64> = usable.map(|i| weighting.scales[i]).collect();
+            if let Some(sum) = fairlens.weighted_sum(&scales)? {
+                self.plain()?.set(&sum)?;
             }
-            Some(Regularised::Own) => {
-                let usable = (0..rows.len()).filter(|i| !pass.blanked.contains(i));
-                let scales: Vec<f64> = usable.map(|i| weighting.scales[i]).collect();
-                let sum = self.fairlens.as_ref().map_or(Ok(None), |fairlens| fairlens.weighted_sum(&scales))?;
-                if let Some(sum) = sum {
-                    self.plain()?.set(&sum)?;
-                }
+            if let Regularised::Common(vector) = addition {
+                self.plain()?.add(weighting.scales.iter().sum(), vector)?;
             }
-            None => {}
         }
         let coupling = self.plan.coupling();
         if adds_noise(coupling) {

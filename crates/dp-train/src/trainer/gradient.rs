@@ -8,7 +8,7 @@ use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Privatise};
 use dp_engine::{EngineError, ParameterVector, WeightedSum};
 
-use super::{Regularised, StepSum, Trainer, adds_noise};
+use super::{StepSum, Trainer, adds_noise};
 use crate::error::{Result, TrainError};
 
 /// How much of each record enters the sum, and how much noise that takes.
@@ -86,13 +86,21 @@ impl Trainer<'_> {
             self.enter(1)?;
             return Ok((pass, weighting));
         }
-        let mut pass = self.first_pass(rows, self.method.is_some() || wants_groups)?;
+        let own = self.pass_of_fairlens(rows)?;
+        let is_own = own.is_some();
+        let mut pass = match own {
+            Some(pass) => pass,
+            None => self.first_pass(rows, self.method.is_some() || wants_groups)?,
+        };
         let addition = self.regularise(rows, &mut pass)?;
         let weighting = self.weighting(&pass)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.enter(1)?;
-        // Records with a share of their own are summed from those shares.
-        if wants_groups || !matches!(addition, Some(Regularised::Own)) {
+        // A sum that FairLens forms itself replaces this one.
+        if wants_groups || !is_own {
+            if is_own {
+                self.first_pass(rows, false)?;
+            }
             self.second_pass(rows, &pass, &weighting.scales, wants_groups)?;
         }
         self.couple(rows, &pass, &weighting, addition.as_ref())?;

@@ -15,7 +15,8 @@
 
 use dp_engine::ops::{Element, Matrix, product};
 
-use super::network::{Adjoints, Affine, Network, Tape, add_products, scale_rows};
+use super::loops::{add_products, add_to, combine, dot, multiply, multiply_add, scale, scale_rows};
+use super::network::{Adjoints, Affine, Network, Tape};
 use crate::error::Result;
 
 /// R1's derivatives.
@@ -81,10 +82,10 @@ impl<T: Element> Pairs<T> {
         if are_grams_cheaper(index, layer, tape.rows, lost.len()) {
             let inputs = gram(x, layer.inputs, tape.rows, lost.len(), T::ONE)?;
             let deltas = gram(d, layer.outputs, tape.rows, lost.len(), T::ZERO)?;
+            let mut products = vec![0.0; tape.rows];
             for ((x, d), &lost) in inputs.chunks_exact(tape.rows).zip(deltas.chunks_exact(tape.rows)).zip(lost) {
-                for (slope, (&x, &d)) in slopes.iter_mut().zip(x.iter().zip(d)) {
-                    *slope += lost * (x.to_double() * d.to_double());
-                }
+                multiply(&mut products, x, d);
+                multiply_add(slopes, lost, &products);
             }
             return Ok(Self::Gram { inputs, deltas });
         }
@@ -114,7 +115,7 @@ impl<T: Element> Pairs<T> {
                 add_products(of_lost, d, &along_u, layer.outputs);
                 scale_rows(&mut along_w, layer.outputs, &of_w);
                 scale_rows(&mut along_u, layer.outputs, &of_u);
-                along_w.iter_mut().zip(&along_u).for_each(|(w, &u)| *w += u);
+                add_to(&mut along_w, &along_u);
                 let mut of_inputs = Vec::new();
                 if index > 0 {
                     of_inputs = vec![T::ZERO; rows * layer.inputs];
@@ -127,13 +128,15 @@ impl<T: Element> Pairs<T> {
                 Ok((along_w, of_inputs))
             }
             Self::Gram { mut inputs, mut deltas } => {
+                let mut lost_by_record = lost.to_vec();
+                lost_by_record.resize(rows, 0.0);
+                let mut of_pairs = vec![0.0; rows];
                 for (j, (x, d)) in inputs.chunks_exact_mut(rows).zip(deltas.chunks_exact_mut(rows)).enumerate() {
-                    for (i, (x, d)) in x.iter_mut().zip(d).enumerate() {
-                        of_lost[j] += weights[i] * (x.to_double() * d.to_double());
-                        let pair = of_u[j] * weights[i] + lost.get(i).map_or(0.0, |lost| lost * of_w[j]);
-                        *x *= T::from_double(pair);
-                        *d *= T::from_double(pair);
-                    }
+                    multiply(&mut of_pairs, x, d);
+                    of_lost[j] += dot(weights, &of_pairs);
+                    combine(&mut of_pairs, (of_u[j], weights), (of_w[j], &lost_by_record));
+                    scale(x, &of_pairs);
+                    scale(d, &of_pairs);
                 }
                 let of_deltas = apply(&inputs, d, layer.outputs, rows, lost.len())?;
                 let of_inputs = if index > 0 { apply(&deltas, x, layer.inputs, rows, lost.len())? } else { Vec::new() };

@@ -8,46 +8,33 @@
 //! it: what hooks of a framework read off when the regularised mean loss is differentiated. These
 //! gradients are clipped and summed.
 
-use dp_engine::Records;
 use dp_engine::ops::Element;
 
 use super::Exact;
 use super::clipping_gap::ClippingGap;
-use super::groups::{members, pair_weights};
-use super::network::{Network, Tape, flat};
+use super::groups::Groups;
+use super::loops::multiply_add;
+use super::network::Tape;
 use crate::error::Result;
 
-/// A batch and the regularised `d'` of its records, by layer.
-pub(super) struct Shares<T> {
-    tape: Tape<T>,
-    d: Vec<Vec<T>>,
-}
-
 impl<T: Element> Exact<T> {
-    /// The norms of the regularised gradients of these rows, at these parameters. The clipping
-    /// factors of the first of them come with their derivatives with respect to the norms; the
+    /// The norms of the regularised gradients of a batch, whose deltas become theirs. The clipping
+    /// factors of the first records come with their derivatives with respect to the norms; the
     /// others are not clipped.
     pub(super) fn share(
         &mut self,
-        records: &Records,
-        rows: &[usize],
+        mut tape: Tape<T>,
+        groups: &Groups,
         (scales, scale_slopes): (&[f64], &[f64]),
         [gamma_1, gamma_2]: [f64; 2],
-        parameters: &[f64],
     ) -> Result<Vec<f64>> {
-        let network = &mut self.network;
-        network.set(parameters);
-        let n = rows.len() as f64;
-        let (labels, groups) = records.labels_and_groups(rows);
-        let members = members(&groups, records.facts().n_groups);
-        let inputs = if rows.is_empty() { Vec::new() } else { records.inputs(rows)? };
-        let tape = network.tape(inputs, &labels)?;
-
+        let network = &self.network;
+        let n = tape.rows as f64;
         let lost: Vec<f64> = scales.iter().map(|s| (s - 1.0) / n).collect();
-        let by_pair = |slopes: &[f64]| pair_weights(slopes, &groups, &members);
+        let by_pair = |slopes: &[f64]| groups.pair_weights(slopes);
         let ClippingGap { mut adjoints, of_lost } = ClippingGap::new(network, &tape, gamma_1, &lost, by_pair)?;
         let along_norms: Vec<f64> = (of_lost.iter().zip(scale_slopes))
-            .zip(norms(network, &tape, &tape.deltas))
+            .zip(network.norms(&tape))
             .map(|((slope, of_scale), norm)| if norm > 0.0 { gamma_1 * slope * of_scale / (n * norm) } else { 0.0 })
             .collect();
         network.add_to_norms(&tape, &mut adjoints, &along_norms);
@@ -56,31 +43,18 @@ impl<T: Element> Exact<T> {
         let spread =
             |outputs: &[T]| outputs.iter().map(|o| o.to_double() * (1.0 - o.to_double())).sum::<f64>() / n_outputs;
         let spreads: Vec<f64> = tape.outputs().chunks_exact(network.n_outputs()).map(spread).collect();
-        let of_spread = pair_weights(&spreads, &groups, &members);
+        let of_spread = groups.pair_weights(&spreads);
         let of_output = |i: usize, output: f64| gamma_2 * of_spread[i] * (1.0 - 2.0 * output) / n_outputs;
         network.add_to_outputs(&tape, &mut adjoints, |_| 0.0, of_output);
 
-        let mut d = network.sweep(&tape, adjoints, None)?;
-        for (d, plain) in d.iter_mut().zip(&tape.deltas) {
-            d.iter_mut().zip(plain).for_each(|(d, &plain)| *d = plain + T::from_double(n) * *d);
+        let shares = network.sweep(&tape, adjoints, None)?;
+        for (deltas, shares) in tape.deltas.iter_mut().zip(&shares) {
+            multiply_add(deltas, T::from_double(n), shares);
         }
-        let norms = norms(network, &tape, &d);
-        self.shares = Some(Shares { tape, d });
+        let norms = network.norms(&tape);
+        self.batch = Some(tape);
         Ok(norms)
     }
-
-    /// `Σ_i scales[i] g'_i` over the rows of the last [`Self::share`]; `None` before it.
-    pub(super) fn weighted_sum(&self, scales: &[f64]) -> Result<Option<Vec<f64>>> {
-        let Some(Shares { tape, d }) = &self.shares else { return Ok(None) };
-        Ok(Some(flat(&self.network.weighted_sum(tape, d, scales)?)))
-    }
-}
-
-/// `‖d_i ⊗ (a_i, 1)‖` over all layers.
-fn norms<T: Element>(network: &Network<T>, tape: &Tape<T>, d: &[Vec<T>]) -> Vec<f64> {
-    let sq_norms = network.sq_norms(tape, d);
-    let n_records = sq_norms.first().map_or(0, Vec::len);
-    (0..n_records).map(|i| sq_norms.iter().map(|layer| layer[i][0] * layer[i][1]).sum::<f64>().sqrt()).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +65,7 @@ mod tests {
     use crate::batch_plan::BatchPlan;
     use crate::schedule::LearningRate;
     use crate::train_config::TrainConfig;
-    use crate::{Loss, ModelConfig, PublicFacts};
+    use crate::{Loss, ModelConfig, PublicFacts, Records};
     use dp_engine::ops::Activation;
 
     const N: usize = 5;
@@ -223,13 +197,15 @@ mod tests {
             let slopes: Vec<f64> = norms.iter().map(of_scale).collect();
             for gamma in [[1.0, 0.0], [0.0, 1.0], [0.7, 1.3]] {
                 let mut exact = Exact::<f64>::of(&config, 2).unwrap();
-                exact.share(&records, &rows, (&scales, &slopes), gamma, &at).unwrap();
-                let shares = exact.shares.unwrap();
+                let tape = exact.tape(&records, &rows, &at).unwrap();
+                let by_group = Groups::new(groups.clone(), 3);
+                exact.share(tape, &by_group, (&scales, &slopes), gamma).unwrap();
+                let regularised = exact.batch.unwrap();
                 for (row, layer) in (0..N).flat_map(|row| (0..widths.len() - 1).map(move |layer| (row, layer))) {
                     for unit in 0..widths[layer + 1] {
                         let value = |h: f64| total(&batch(Some((row, layer, unit, h))), &groups, clip_norm, gamma);
                         let slope = N as f64 * (value(1e-6) - value(-1e-6)) / 2e-6;
-                        let share = shares.d[layer][row * widths[layer + 1] + unit];
+                        let share = regularised.deltas[layer][row * widths[layer + 1] + unit];
                         assert!((share - slope).abs() < 1e-7, "{gamma:?} {row} {layer} {unit}: {share} {slope}");
                     }
                 }

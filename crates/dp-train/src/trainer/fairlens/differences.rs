@@ -4,7 +4,7 @@ use candle_core::DType;
 use dp_engine::Records;
 
 use super::Addition;
-use super::groups::{group_means, members, pair_weights};
+use super::groups::{Groups, group_means};
 use crate::analysis::Curvature;
 use crate::error::Result;
 use crate::train_config::TrainConfig;
@@ -34,17 +34,17 @@ impl Differences {
         self.curvature.set_parameters(parameters)?;
         let batch = records.select(rows, DType::F64)?;
         let rows: Vec<usize> = (0..batch.len()).collect();
-        let members = members(batch.groups(), batch.facts().n_groups);
+        let groups = Groups::new(batch.groups().to_vec(), batch.facts().n_groups);
 
         let mut lost: Vec<f64> = scales.iter().map(|s| (s - 1.0) / expected_batch_size).collect();
         lost.resize(rows.len(), 0.0);
         let w = self.curvature.weighted_gradient(&batch, &rows, &lost)?;
-        let by_pair = pair_weights(&self.curvature.slopes(&batch, &rows, &w)?, batch.groups(), &members);
+        let by_pair = groups.pair_weights(&self.curvature.slopes(&batch, &rows, &w)?);
         let u = self.curvature.weighted_gradient(&batch, &rows, &by_pair)?;
         let along_w = self.curvature.weighted_product(&batch, &rows, &by_pair, &w)?;
         let along_u = self.curvature.weighted_product(&batch, &rows, &lost, &u)?;
 
-        let uncertainty = self.uncertainty_weights(&batch, &rows, &members)?;
+        let uncertainty = self.uncertainty_weights(&batch, &rows, &groups.members)?;
         let spread = self.curvature.weighted_gradient(&batch, &rows, &uncertainty)?;
         let vector: Vec<f64> = along_w
             .iter()

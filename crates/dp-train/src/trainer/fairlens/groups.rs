@@ -1,7 +1,28 @@
 //! Groups of a batch: members, means, and the signs in a mean over pairs.
 
-/// Positions by group.
-pub(super) fn members(groups: &[usize], n_groups: usize) -> Vec<Vec<usize>> {
+/// Who is in which group.
+pub(super) struct Groups {
+    pub(super) of_records: Vec<usize>,
+    /// Positions by group.
+    pub(super) members: Vec<Vec<usize>>,
+}
+
+impl Groups {
+    pub(super) fn new(of_records: Vec<usize>, n_groups: usize) -> Self {
+        let members = members(&of_records, n_groups);
+        Self { of_records, members }
+    }
+
+    /// Weights of the records of a batch with which a mean over pairs of groups of `|m_a − m_b|`
+    /// has the derivatives `weights[i]` with respect to record `i`'s value, `m_k` the mean of group
+    /// `k`'s values.
+    pub(super) fn pair_weights(&self, values: &[f64]) -> Vec<f64> {
+        let signs = mean_signs(&group_means(values, &self.members));
+        self.of_records.iter().map(|&group| signs[group] / self.members[group].len() as f64).collect()
+    }
+}
+
+fn members(groups: &[usize], n_groups: usize) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); n_groups];
     for (i, &group) in groups.iter().enumerate() {
         members[group].push(i);
@@ -13,14 +34,6 @@ pub(super) fn members(groups: &[usize], n_groups: usize) -> Vec<Vec<usize>> {
 pub(super) fn group_means(values: &[f64], members: &[Vec<usize>]) -> Vec<Option<f64>> {
     let mean = |positions: &Vec<usize>| positions.iter().map(|&i| values[i]).sum::<f64>() / positions.len() as f64;
     members.iter().map(|positions| (!positions.is_empty()).then(|| mean(positions))).collect()
-}
-
-/// Weights of the records of a batch with which a mean over pairs of groups of `|m_a − m_b|` has
-/// the derivatives `weights[i]` with respect to record `i`'s value, `m_k` the mean of group `k`'s
-/// values.
-pub(super) fn pair_weights(values: &[f64], groups: &[usize], members: &[Vec<usize>]) -> Vec<f64> {
-    let signs = mean_signs(&group_means(values, members));
-    groups.iter().map(|&group| signs[group] / members[group].len() as f64).collect()
 }
 
 /// `c_k` with `Σ_k c_k m_k` the mean of `|m_a − m_b|` over all pairs of groups that are present.
@@ -53,7 +66,6 @@ mod tests {
     /// for the only one of the second.
     #[test]
     fn weights_of_pairs_by_hand() {
-        let groups = [0, 1, 0];
-        assert_eq!(pair_weights(&[1.0, 5.0, 3.0], &groups, &members(&groups, 2)), [-0.5, 1.0, -0.5]);
+        assert_eq!(Groups::new(vec![0, 1, 0], 2).pair_weights(&[1.0, 5.0, 3.0]), [-0.5, 1.0, -0.5]);
     }
 }

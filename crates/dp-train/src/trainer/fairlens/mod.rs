@@ -4,6 +4,7 @@ mod clipping_gap;
 mod code;
 mod differences;
 mod groups;
+mod loops;
 mod network;
 mod paper;
 
@@ -12,9 +13,10 @@ use dp_clipping::{ClipMethod, Coupling, FairlensForm};
 use dp_engine::Records;
 use dp_engine::ops::Element;
 
-use self::code::Shares;
 use self::differences::Differences;
-use self::network::Network;
+use self::groups::Groups;
+use self::loops::dot;
+use self::network::{Network, Tape, flat};
 use crate::error::{Result, TrainError};
 use crate::train_config::TrainConfig;
 
@@ -47,17 +49,18 @@ enum Derivatives {
     Other(Box<Differences>),
 }
 
-/// A network, and what the last batch's records got in the code's form.
 struct Exact<T> {
     network: Network<T>,
-    shares: Option<Shares<T>>,
+    /// The last batch. Once it is regularised, its usable records in [`FairLens::order`], and with the
+    /// deltas that the code's form gives them.
+    batch: Option<Tape<T>>,
 }
 
 /// What the regularisers do to the gradients of a batch.
 pub(crate) enum Regularised {
     /// This vector is added to each.
     Common(Vec<f64>),
-    /// Each has its own: [`FairLens::weighted_sum`].
+    /// Each has its own, which [`FairLens::weighted_sum`] has in it.
     Own,
 }
 
@@ -71,6 +74,8 @@ struct Addition {
 
 /// The records of a batch that have a finite gradient.
 pub(crate) struct Usable<'a> {
+    /// Their positions in it.
+    pub(crate) positions: &'a [usize],
     /// Their numbers.
     pub(crate) rows: &'a [usize],
     /// The norms of their gradients.
@@ -102,8 +107,23 @@ impl FairLens {
         Ok(Some(Self { derivatives, gamma: [gamma_1, gamma_2], form, order: Vec::new() }))
     }
 
-    /// What is added to the gradients of the batch; the norms become those of the regularised
-    /// gradients.
+    /// Losses and gradient norms of a batch of these rows, at these parameters; `None` where the
+    /// derivatives are differences.
+    pub(crate) fn losses_and_norms(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        parameters: &[f64],
+    ) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+        match &mut self.derivatives {
+            Derivatives::Single(exact) => exact.losses_and_norms(records, rows, parameters).map(Some),
+            Derivatives::Double(exact) => exact.losses_and_norms(records, rows, parameters).map(Some),
+            Derivatives::Other(_) => Ok(None),
+        }
+    }
+
+    /// What is added to the gradients of the batch, after [`Self::losses_and_norms`] of it; the norms
+    /// become those of the regularised gradients.
     pub(crate) fn regularise(
         &mut self,
         method: &dyn ClipMethod,
@@ -112,7 +132,7 @@ impl FairLens {
         expected_batch_size: f64,
         parameters: &[f64],
     ) -> Result<Regularised> {
-        let Usable { rows, norms } = usable;
+        let Usable { positions, rows, norms } = usable;
         let scale = |(&row, &norm): (&usize, &f64)| {
             method
                 .scale_in_advance(records.groups()[row])
@@ -124,55 +144,102 @@ impl FairLens {
             })?;
         let is_clipped = |&i: &usize| factors[i] != [1.0, 0.0];
         let (clipped, kept): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_clipped);
-        let (scales, slopes): (Vec<f64>, Vec<f64>) = clipped.iter().map(|&i| (factors[i][0], factors[i][1])).unzip();
+        let factors: (Vec<f64>, Vec<f64>) = clipped.iter().map(|&i| (factors[i][0], factors[i][1])).unzip();
         self.order = [clipped, kept].concat();
         let rows: Vec<usize> = self.order.iter().map(|&i| rows[i]).collect();
+        let positions: Vec<usize> = self.order.iter().map(|&i| positions[i]).collect();
+        let groups = Groups::new(rows.iter().map(|&row| records.groups()[row]).collect(), records.facts().n_groups);
         let weights = (self.gamma, expected_batch_size);
-        let addition = match (&mut self.derivatives, self.form) {
-            (Derivatives::Single(exact), FairlensForm::Paper) => {
-                exact.addition(records, &rows, &scales, weights, parameters)?
-            }
-            (Derivatives::Double(exact), FairlensForm::Paper) => {
-                exact.addition(records, &rows, &scales, weights, parameters)?
-            }
-            (Derivatives::Other(differences), _) => {
-                differences.addition(records, &rows, &scales, weights, parameters)?
-            }
-            (Derivatives::Single(exact), FairlensForm::Code) => {
-                let regularised = exact.share(records, &rows, (&scales, &slopes), self.gamma, parameters)?;
-                self.order.iter().zip(regularised).for_each(|(&i, norm)| norms[i] = norm);
-                return Ok(Regularised::Own);
-            }
-            (Derivatives::Double(exact), FairlensForm::Code) => {
-                let regularised = exact.share(records, &rows, (&scales, &slopes), self.gamma, parameters)?;
-                self.order.iter().zip(regularised).for_each(|(&i, norm)| norms[i] = norm);
-                return Ok(Regularised::Own);
+        let found = match &mut self.derivatives {
+            Derivatives::Single(exact) => exact.regularise(&positions, &groups, &factors, weights, self.form)?,
+            Derivatives::Double(exact) => exact.regularise(&positions, &groups, &factors, weights, self.form)?,
+            Derivatives::Other(differences) => {
+                Found::Addition(differences.addition(records, &rows, &factors.0, weights, parameters)?)
             }
         };
-        let Addition { vector, products } = addition;
-        let sq_norm: f64 = vector.iter().map(|v| v * v).sum();
-        for (&i, product) in self.order.iter().zip(products) {
-            // Rounding can take a norm near 0 below it: ‖g + v‖² = ‖g‖² + 2⟨g, v⟩ + ‖v‖².
-            norms[i] = (norms[i].powi(2) + 2.0 * product + sq_norm).max(0.0).sqrt();
+        match found {
+            Found::Norms(regularised) => {
+                self.order.iter().zip(regularised).for_each(|(&i, norm)| norms[i] = norm);
+                Ok(Regularised::Own)
+            }
+            Found::Addition(Addition { vector, products }) => {
+                let sq_norm = dot(&vector, &vector);
+                for (&i, product) in self.order.iter().zip(products) {
+                    // Rounding can take a norm near 0 below it: ‖g + v‖² = ‖g‖² + 2⟨g, v⟩ + ‖v‖².
+                    norms[i] = (norms[i].powi(2) + 2.0 * product + sq_norm).max(0.0).sqrt();
+                }
+                Ok(Regularised::Common(vector))
+            }
         }
-        Ok(Regularised::Common(vector))
     }
 
-    /// `Σ_i scales[i] g'_i` over the records of the last batch, each with its own share of the
-    /// regularisers' gradient; 0 in the paper's form.
+    /// `Σ_i scales[i] g_i` over the usable records of the last batch: of the code's form, each with
+    /// its own share of the regularisers' gradient. `None` where the derivatives are differences.
     pub(crate) fn weighted_sum(&self, scales: &[f64]) -> Result<Option<Vec<f64>>> {
         let scales: Vec<f64> = self.order.iter().map(|&i| scales[i]).collect();
         match &self.derivatives {
-            Derivatives::Single(exact) => exact.weighted_sum(&scales),
-            Derivatives::Double(exact) => exact.weighted_sum(&scales),
+            Derivatives::Single(exact) => exact.weighted_sum(&scales).map(Some),
+            Derivatives::Double(exact) => exact.weighted_sum(&scales).map(Some),
             Derivatives::Other(_) => Ok(None),
         }
     }
 }
 
+/// What the regularisers of a batch come to, by form.
+enum Found {
+    /// The paper's.
+    Addition(Addition),
+    /// The code's: norms of the regularised gradients.
+    Norms(Vec<f64>),
+}
+
 impl<T: Element> Exact<T> {
     fn of(config: &TrainConfig, n_inputs: usize) -> Option<Self> {
-        Some(Self { network: Network::of(&config.model, &config.loss, n_inputs)?, shares: None })
+        Some(Self { network: Network::of(&config.model, &config.loss, n_inputs)?, batch: None })
+    }
+
+    fn losses_and_norms(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        parameters: &[f64],
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let tape = self.tape(records, rows, parameters)?;
+        let found = (self.network.losses(&tape), self.network.norms(&tape));
+        self.batch = Some(tape);
+        Ok(found)
+    }
+
+    /// The way of these records through the network, at these parameters, and back.
+    fn tape(&mut self, records: &Records, rows: &[usize], parameters: &[f64]) -> Result<Tape<T>> {
+        self.network.set(parameters);
+        let inputs = if rows.is_empty() { Vec::new() } else { records.inputs(rows)? };
+        self.network.tape(inputs, &records.labels_and_groups(rows).0)
+    }
+
+    fn regularise(
+        &mut self,
+        positions: &[usize],
+        groups: &Groups,
+        (scales, slopes): &(Vec<f64>, Vec<f64>),
+        weights: ([f64; 2], f64),
+        form: FairlensForm,
+    ) -> Result<Found> {
+        let tape = self.batch()?.select(positions);
+        match form {
+            FairlensForm::Paper => self.addition(tape, groups, scales, weights).map(Found::Addition),
+            FairlensForm::Code => self.share(tape, groups, (scales, slopes), weights.0).map(Found::Norms),
+        }
+    }
+
+    fn weighted_sum(&self, scales: &[f64]) -> Result<Vec<f64>> {
+        Ok(flat(&self.network.weighted_sum(self.batch()?, scales)?))
+    }
+
+    fn batch(&self) -> Result<&Tape<T>> {
+        self.batch
+            .as_ref()
+            .ok_or_else(|| TrainError::mismatch("FairLens's batch", "one that was differentiated", "none"))
     }
 }
 
@@ -269,12 +336,25 @@ mod tests {
         parameters: &[f64],
     ) -> Addition {
         match Exact::<f64>::of(config, records.facts().n_inputs) {
-            Some(mut exact) => exact.addition(records, rows, scales, (gamma, expected), parameters).unwrap(),
+            Some(mut exact) => exact_addition(&mut exact, records, rows, scales, (gamma, expected), parameters),
             None => Differences::new(config, records)
                 .unwrap()
                 .addition(records, rows, scales, (gamma, expected), parameters)
                 .unwrap(),
         }
+    }
+
+    fn exact_addition<T: Element>(
+        exact: &mut Exact<T>,
+        records: &Records,
+        rows: &[usize],
+        scales: &[f64],
+        weights: ([f64; 2], f64),
+        parameters: &[f64],
+    ) -> Addition {
+        let tape = exact.tape(records, rows, parameters).unwrap();
+        let groups = Groups::new(rows.iter().map(|&row| records.groups()[row]).collect(), 4);
+        exact.addition(tape, &groups, scales, weights).unwrap()
     }
 
     #[test]
@@ -325,6 +405,48 @@ mod tests {
         }
     }
 
+    #[test]
+    fn losses_and_norms_are_the_engines() {
+        let mut weighted = models();
+        let classes = Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![0.5, 3.0] };
+        weighted.push((ModelConfig::LogisticRegression, classes, true));
+        let positive = Loss::WeightedBceWithLogits { positive_weight: 3.0 };
+        weighted.push((ModelConfig::LogisticRegression, positive, true));
+        for (model, loss, _) in weighted.into_iter().filter(|(.., is_exact)| *is_exact) {
+            let (config, records, parameters) = setting(model, loss);
+            let rows = [7, 0, 8, 1];
+            let mut exact = Exact::<f64>::of(&config, 3).unwrap();
+            let (losses, norms) = exact.losses_and_norms(&records, &rows, &parameters).unwrap();
+            let mut engine = Engine::new(&config.model, config.loss.clone(), &records, &Device::Cpu).unwrap();
+            engine.model().parameters().set(&parameters).unwrap();
+            let expected = engine.differentiate_for_norms(&records, &rows).unwrap();
+            let pairs = losses.into_iter().zip(engine.losses().unwrap()).chain(norms.into_iter().zip(expected));
+            for (ours, expected) in pairs {
+                assert!(
+                    (ours - expected).abs() < 1e-12 * expected.max(1.0),
+                    "{} {ours} {expected}",
+                    config.model.label()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_batch_adds_nothing() {
+        for form in [FairlensForm::Paper, FairlensForm::Code] {
+            let mlp = ModelConfig::Mlp { hidden: vec![4], activation: Activation::Tanh };
+            let (config, records, parameters) = setting(mlp, Loss::SoftmaxCrossEntropy);
+            let mut exact = Exact::<f64>::of(&config, 3).unwrap();
+            exact.losses_and_norms(&records, &[], &parameters).unwrap();
+            let groups = Groups::new(Vec::new(), 4);
+            match exact.regularise(&[], &groups, &(Vec::new(), Vec::new()), ([1.0; 2], 8.0), form).unwrap() {
+                Found::Norms(norms) => assert!(norms.is_empty()),
+                Found::Addition(Addition { vector, .. }) => assert_eq!(vector, vec![0.0; parameters.len()]),
+            }
+            assert_eq!(exact.weighted_sum(&[]).unwrap(), vec![0.0; parameters.len()]);
+        }
+    }
+
     /// In the number type of a training the vector is that of `f64` up to its rounding.
     #[test]
     fn single_precision_is_as_good_as_its_rounding() {
@@ -334,7 +456,7 @@ mod tests {
             let rows: Vec<usize> = (0..9).collect();
             let double = addition(&config, &records, &rows, &scales, ([1.0; 2], 8.0), &parameters);
             let mut exact = Exact::<f32>::of(&config, 3).unwrap();
-            let single = exact.addition(&records, &rows, &scales, ([1.0; 2], 8.0), &parameters).unwrap();
+            let single = exact_addition(&mut exact, &records, &rows, &scales, ([1.0; 2], 8.0), &parameters);
             let norm = double.vector.iter().map(|v| v * v).sum::<f64>().sqrt();
             for (a, b) in single.vector.iter().zip(&double.vector) {
                 assert!((a - b).abs() <= 1e-6 * norm, "{}: {a} {b}", config.model.label());

@@ -4,6 +4,7 @@
 use dp_engine::ops::{Activation, Element, Matrix, product};
 use dp_engine::{Loss, ModelConfig};
 
+use super::loops::{add_products, add_to, dot, multiply_add, scale_rows, update};
 use crate::error::Result;
 
 /// The parameters of a linear layer, or a vector of their shape.
@@ -66,9 +67,7 @@ impl<T: Element> Affine<T> {
     /// `b += Σ d` over the rows.
     fn add_rows(&mut self, d: &[T]) {
         for row in d.chunks_exact(self.outputs) {
-            for (sum, &value) in self.bias.iter_mut().zip(row) {
-                *sum += value;
-            }
+            add_to(&mut self.bias, row);
         }
     }
 }
@@ -78,7 +77,12 @@ pub(super) type Direction<T> = Vec<Affine<T>>;
 
 /// The vector as one list, in the order of the model's parameters.
 pub(super) fn flat<T: Element>(direction: &Direction<T>) -> Vec<f64> {
-    direction.iter().flat_map(|layer| layer.weight.iter().chain(&layer.bias)).map(|value| value.to_double()).collect()
+    let parts: Vec<&[T]> = direction.iter().flat_map(|layer| [&layer.weight[..], &layer.bias]).collect();
+    let mut flat = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+    for part in parts {
+        flat.extend(part.iter().map(|value| value.to_double()));
+    }
+    flat
 }
 
 /// Linear layers with pointwise activations between them, and a loss of two classes: of the margin
@@ -148,11 +152,11 @@ impl<T: Element> Network<T> {
 
     /// Moves to these parameters.
     pub(super) fn set(&mut self, parameters: &[f64]) {
-        let mut values = parameters.iter().map(|&value| T::from_double(value));
-        for layer in &mut self.layers {
-            for (parameter, value) in layer.weight.iter_mut().chain(&mut layer.bias).zip(&mut values) {
-                *parameter = value;
-            }
+        let mut rest = parameters;
+        for part in self.layers.iter_mut().flat_map(|layer| [&mut layer.weight, &mut layer.bias]) {
+            let (values, others) = rest.split_at(part.len());
+            part.iter_mut().zip(values).for_each(|(parameter, &value)| *parameter = T::from_double(value));
+            rest = others;
         }
     }
 
@@ -202,11 +206,11 @@ impl<T: Element> Network<T> {
 
     /// `d φ'` of a layer's activation.
     fn times_slope(&self, layer: usize, mut d: Vec<T>, inputs: &[Vec<T>]) -> Vec<T> {
-        let pairs = d.iter_mut().zip(&inputs[layer + 1]);
+        let y = &inputs[layer + 1];
         match self.activations[layer] {
-            Some(Activation::Tanh) => pairs.for_each(|(d, &y)| *d *= T::ONE - y * y),
-            Some(Activation::Sigmoid) => pairs.for_each(|(d, &y)| *d *= y * (T::ONE - y)),
-            Some(_) => pairs.for_each(|(d, &y)| *d = if y > T::ZERO { *d } else { T::ZERO }),
+            Some(Activation::Tanh) => update(&mut d, y, |d, y| d * (T::ONE - y * y)),
+            Some(Activation::Sigmoid) => update(&mut d, y, |d, y| d * y * (T::ONE - y)),
+            Some(_) => update(&mut d, y, |d, y| if y > T::ZERO { d } else { T::ZERO }),
             None => {}
         }
         d
@@ -214,18 +218,18 @@ impl<T: Element> Network<T> {
 
     /// `d φ''` of a layer's activation.
     fn times_curvature(&self, layer: usize, mut d: Vec<T>, inputs: &[Vec<T>]) -> Vec<T> {
-        let pairs = d.iter_mut().zip(&inputs[layer + 1]);
+        let y = &inputs[layer + 1];
         match self.activations[layer] {
-            Some(Activation::Tanh) => pairs.for_each(|(d, &y)| *d *= (T::ZERO - y - y) * (T::ONE - y * y)),
-            Some(Activation::Sigmoid) => pairs.for_each(|(d, &y)| *d *= y * (T::ONE - y) * (T::ONE - y - y)),
+            Some(Activation::Tanh) => update(&mut d, y, |d, y| d * (T::ZERO - y - y) * (T::ONE - y * y)),
+            Some(Activation::Sigmoid) => update(&mut d, y, |d, y| d * y * (T::ONE - y) * (T::ONE - y - y)),
             _ => d.fill(T::ZERO),
         }
         d
     }
 
     /// `Σ_i weights[i] d_i ⊗ (a_i, 1)` by layer.
-    pub(super) fn weighted_sum(&self, tape: &Tape<T>, d: &[Vec<T>], weights: &[f64]) -> Result<Direction<T>> {
-        let layers = self.layers.iter().zip(d.iter().zip(&tape.inputs));
+    pub(super) fn weighted_sum(&self, tape: &Tape<T>, weights: &[f64]) -> Result<Direction<T>> {
+        let layers = self.layers.iter().zip(tape.deltas.iter().zip(&tape.inputs));
         layers.map(|(layer, (d, x))| layer.weighted_sum(d, x, weights)).collect()
     }
 
@@ -245,13 +249,28 @@ impl<T: Element> Network<T> {
 
     /// `‖d_i‖²` and `‖a_i‖² + 1` by layer and record, the factors of the squared norm of `d_i ⊗
     /// (a_i, 1)`.
-    pub(super) fn sq_norms(&self, tape: &Tape<T>, d: &[Vec<T>]) -> Vec<Vec<[f64; 2]>> {
-        let sq = |row: &[T]| row.iter().map(|v| v.to_double() * v.to_double()).sum::<f64>();
+    fn sq_norms(&self, tape: &Tape<T>) -> Vec<Vec<[f64; 2]>> {
         let of_layer = |((layer, d), x): ((&Affine<T>, &Vec<T>), &Vec<T>)| {
             let rows = d.chunks_exact(layer.outputs).zip(x.chunks_exact(layer.inputs));
-            rows.map(|(d, x)| [sq(d), sq(x) + 1.0]).collect()
+            rows.map(|(d, x)| [dot(d, d), dot(x, x) + 1.0]).collect()
         };
-        self.layers.iter().zip(d).zip(&tape.inputs).map(of_layer).collect()
+        self.layers.iter().zip(&tape.deltas).zip(&tape.inputs).map(of_layer).collect()
+    }
+
+    /// `‖d_i ⊗ (a_i, 1)‖` by record, over all layers.
+    pub(super) fn norms(&self, tape: &Tape<T>) -> Vec<f64> {
+        let sq_norms = self.sq_norms(tape);
+        (0..tape.rows).map(|i| sq_norms.iter().map(|layer| layer[i][0] * layer[i][1]).sum::<f64>().sqrt()).collect()
+    }
+
+    /// Every record's loss: `c_y ln(1 + e^∓m)`, `m` the margin.
+    pub(super) fn losses(&self, tape: &Tape<T>) -> Vec<f64> {
+        let outputs = tape.outputs().chunks_exact(self.n_outputs());
+        let loss = |(row, &label): (&[T], &u32)| {
+            let against = if label == 1 { -margin(row) } else { margin(row) };
+            self.class_weights[label as usize] * (against.max(0.0) + (-against.abs()).exp().ln_1p())
+        };
+        outputs.zip(&tape.labels).map(loss).collect()
     }
 
     /// Derivatives with respect to what every layer gives before its activation, of a function with
@@ -270,7 +289,7 @@ impl<T: Element> Network<T> {
         for index in 0..=last {
             let d = std::mem::take(&mut deltas[index]);
             let mut curved = d.clone();
-            curved.iter_mut().zip(&tape.behind[index]).for_each(|(d, &b)| *d *= b);
+            update(&mut curved, &tape.behind[index], |d, b| d * b);
             before.push(self.times_curvature(index, curved, &tape.inputs));
             let t = self.times_slope(index, d, &tape.inputs);
             if index < last {
@@ -286,7 +305,7 @@ impl<T: Element> Network<T> {
         for index in (0..=last).rev() {
             let activated = std::mem::take(&mut inputs[index + 1]);
             let slopes = self.times_slope(index, activated, &tape.inputs);
-            before[index].iter_mut().zip(&slopes).for_each(|(sum, &d)| *sum += d);
+            add_to(&mut before[index], &slopes);
             if let Some(gradient) = &mut gradient {
                 gradient[index].add_outer(&before[index], &tape.inputs[index], tape.rows)?;
                 gradient[index].add_rows(&before[index]);
@@ -332,13 +351,12 @@ impl<T: Element> Network<T> {
     /// Adds `factors[i] (d_i (‖a_i‖² + 1), a_i ‖d_i‖²)`, the derivatives of half the squared norms
     /// of the gradients, to the adjoints.
     pub(super) fn add_to_norms(&self, tape: &Tape<T>, adjoints: &mut Adjoints<T>, factors: &[f64]) {
-        let sq_norms = self.sq_norms(tape, &tape.deltas);
+        let sq_norms = self.sq_norms(tape);
         for (index, layer) in self.layers.iter().enumerate() {
             let add = |out: &mut [T], values: &[T], width: usize, other: usize| {
                 let rows = out.chunks_exact_mut(width).zip(values.chunks_exact(width));
                 for ((out, values), (factor, sq)) in rows.zip(factors.iter().zip(&sq_norms[index])) {
-                    let factor = T::from_double(factor * sq[other]);
-                    out.iter_mut().zip(values).for_each(|(out, &value)| *out += factor * value);
+                    multiply_add(out, T::from_double(factor * sq[other]), values);
                 }
             };
             add(&mut adjoints.deltas[index], &tape.deltas[index], layer.outputs, 1);
@@ -355,6 +373,27 @@ impl<T: Element> Network<T> {
 }
 
 impl<T: Element> Tape<T> {
+    /// The records at these positions, in this order.
+    pub(super) fn select(&self, positions: &[usize]) -> Self {
+        let rows = |values: &Vec<T>| {
+            let width = values.len() / self.rows.max(1);
+            let mut selected = Vec::with_capacity(positions.len() * width);
+            for &i in positions {
+                selected.extend_from_slice(&values[i * width..(i + 1) * width]);
+            }
+            selected
+        };
+        let all = |layers: &[Vec<T>]| layers.iter().map(rows).collect();
+        Self {
+            rows: positions.len(),
+            labels: positions.iter().map(|&i| self.labels[i]).collect(),
+            inputs: all(&self.inputs),
+            deltas: all(&self.deltas),
+            behind: all(&self.behind),
+            probabilities: positions.iter().map(|&i| self.probabilities[i]).collect(),
+        }
+    }
+
     /// The outputs of every record, `[rows, n_outputs]`.
     pub(super) fn outputs(&self) -> &[T] {
         self.inputs.last().map_or(&[], Vec::as_slice)
@@ -367,21 +406,5 @@ fn margin<T: Element>(outputs: &[T]) -> f64 {
         [only] => only.to_double(),
         [zero, one, ..] => one.to_double() - zero.to_double(),
         [] => 0.0,
-    }
-}
-
-pub(super) fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f64]) {
-    for (row, &weight) in rows.chunks_exact_mut(width).zip(weights) {
-        let weight = T::from_double(weight);
-        for value in row {
-            *value *= weight;
-        }
-    }
-}
-
-/// `sums[i] += ⟨d_i, v_i⟩`
-pub(super) fn add_products<T: Element>(sums: &mut [f64], d: &[T], v: &[T], width: usize) {
-    for (sum, (d, v)) in sums.iter_mut().zip(d.chunks_exact(width).zip(v.chunks_exact(width))) {
-        *sum += d.iter().zip(v).map(|(&d, &v)| d.to_double() * v.to_double()).sum::<f64>();
     }
 }

@@ -6,50 +6,41 @@
 //! constants in ∇R1: with `u = Σ_k c_k g_Bk`, `c_k` the mean sign of the pairs of `k`, it is that
 //! of `⟨u, w⟩`.
 
-use dp_engine::Records;
 use dp_engine::ops::Element;
 
 use super::clipping_gap::ClippingGap;
-use super::groups::{group_means, members, pair_weights};
-use super::network::{Network, flat};
+use super::groups::{Groups, group_means};
+use super::network::{Network, Tape, flat};
 use super::{Addition, Exact};
 use crate::error::Result;
 
 impl<T: Element> Exact<T> {
-    /// The addition for a batch of these rows, the first of them clipped by these factors, at these
-    /// parameters.
+    /// The addition for a batch, the first records of it clipped by these factors.
     pub(super) fn addition(
         &mut self,
-        records: &Records,
-        rows: &[usize],
+        tape: Tape<T>,
+        groups: &Groups,
         scales: &[f64],
         ([gamma_1, gamma_2], expected_batch_size): ([f64; 2], f64),
-        parameters: &[f64],
     ) -> Result<Addition> {
-        let network = &mut self.network;
-        network.set(parameters);
-        if rows.is_empty() {
-            return Ok(Addition { vector: vec![0.0; parameters.len()], products: Vec::new() });
-        }
-        let (labels, groups) = records.labels_and_groups(rows);
-        let members = members(&groups, records.facts().n_groups);
-        let tape = network.tape(records.inputs(rows)?, &labels)?;
-
+        let network = &self.network;
         let lost: Vec<f64> = scales.iter().map(|s| (s - 1.0) / expected_batch_size).collect();
-        let by_pair = |slopes: &[f64]| pair_weights(slopes, &groups, &members);
+        let by_pair = |slopes: &[f64]| groups.pair_weights(slopes);
         let mut adjoints = ClippingGap::new(network, &tape, gamma_1, &lost, by_pair)?.adjoints;
 
-        let means = group_means(&tape.probabilities, &members);
+        let means = group_means(&tape.probabilities, &groups.members);
         let present = means.iter().flatten().count() as f64;
         let of_probability = |i: usize| {
-            let slope = means[groups[i]].map_or(0.0, |mean| 1.0 - 2.0 * mean);
-            gamma_2 * slope / (present * members[groups[i]].len() as f64)
+            let group = groups.of_records[i];
+            let slope = means[group].map_or(0.0, |mean| 1.0 - 2.0 * mean);
+            gamma_2 * slope / (present * groups.members[group].len() as f64)
         };
         network.add_to_outputs(&tape, &mut adjoints, of_probability, |_, _| 0.0);
 
         let mut v = network.zeros();
         network.sweep(&tape, adjoints, Some(&mut v))?;
         let products = network.slopes(&tape, &Network::along(&tape, &v)?);
+        self.batch = Some(tape);
         Ok(Addition { vector: flat(&v), products })
     }
 }
