@@ -8,6 +8,7 @@ use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Privatise};
 use dp_engine::{EngineError, ParameterVector, WeightedSum};
 
+use super::loops::dot;
 use super::{StepSum, Trainer, adds_noise};
 use crate::error::{Result, TrainError};
 
@@ -265,7 +266,8 @@ impl Trainer<'_> {
             let of_group =
                 |positions: &mut dyn Iterator<Item = usize>| positions.filter(|&i| groups[i] == group).count();
             let n = of_group(&mut (0..groups.len())) - of_group(&mut blanked.iter().copied());
-            let norm = gradient.to_vec()?.iter().map(|g| g * g).sum::<f64>().sqrt();
+            let gradient = gradient.to_vec()?;
+            let norm = dot(&gradient, &gradient).sqrt();
             norms.push((n > 0).then(|| norm / n as f64));
         }
         Ok(norms)

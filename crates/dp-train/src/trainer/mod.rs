@@ -10,6 +10,7 @@ mod fairlens;
 mod fixed_counts;
 mod gradient;
 mod in_advance;
+mod loops;
 mod micro_batch;
 mod shared;
 

@@ -15,9 +15,9 @@
 
 use dp_engine::ops::{Element, Matrix, product};
 
-use super::loops::{add_products, add_to, combine, dot, multiply, multiply_add, scale, scale_rows};
 use super::network::{Adjoints, Affine, Network, Tape};
 use crate::error::Result;
+use crate::trainer::loops::{add_products, add_to, combine, dot, multiply, multiply_add, scale, scale_rows};
 
 /// R1's derivatives.
 pub(super) struct ClippingGap<T> {

@@ -13,9 +13,9 @@ use dp_engine::ops::Element;
 use super::Exact;
 use super::clipping_gap::ClippingGap;
 use super::groups::Groups;
-use super::loops::multiply_add;
 use super::network::Tape;
 use crate::error::Result;
+use crate::trainer::loops::multiply_add;
 
 impl<T: Element> Exact<T> {
     /// The norms of the regularised gradients of a batch, whose deltas become theirs. The clipping

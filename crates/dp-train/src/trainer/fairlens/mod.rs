@@ -4,7 +4,6 @@ mod clipping_gap;
 mod code;
 mod differences;
 mod groups;
-mod loops;
 mod network;
 mod paper;
 
@@ -15,8 +14,8 @@ use dp_engine::ops::Element;
 
 use self::differences::Differences;
 use self::groups::Groups;
-use self::loops::dot;
 use self::network::{Network, Tape, flat};
+use super::loops::dot;
 use crate::error::{Result, TrainError};
 use crate::train_config::TrainConfig;
 

@@ -4,8 +4,8 @@
 use dp_engine::ops::{Activation, Element, Matrix, product};
 use dp_engine::{Loss, ModelConfig};
 
-use super::loops::{add_products, add_to, dot, multiply_add, scale_rows, update};
 use crate::error::Result;
+use crate::trainer::loops::{add_products, add_to, dot, multiply_add, scale_rows, update};
 
 /// The parameters of a linear layer, or a vector of their shape.
 pub(super) struct Affine<T> {
