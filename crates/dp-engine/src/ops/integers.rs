@@ -187,9 +187,11 @@ pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<
             let ahead = if values.len() < MANY { 0 } else { AT_ONCE };
             let finite = how.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
                 let (mut finite, mut start, mut rest) = (true, i * len, values);
+                let mut exact = vec![0.0; AT_ONCE.min(rest.len())];
                 while !rest.is_empty() {
                     let (now, later) = rest.split_at_mut(AT_ONCE.min(rest.len()));
-                    finite &= how.block(start, now, &later[..ahead.min(later.len())], &slices);
+                    let next = &later[..ahead.min(later.len())];
+                    finite &= how.block(start, now, next, &slices, &mut exact[..now.len()]);
                     (start, rest) = (start + now.len(), later);
                 }
                 finite
@@ -221,15 +223,24 @@ pub fn from_device_integers(
 
 impl FromIntegers<'_> {
     /// All stages for the values from `start` on; whether they were finite. `next` are those after them
-    /// that are in no cache.
-    fn block<T: Element>(&self, start: usize, values: &mut [T], next: &[T], slices: &Slices<'_, T>) -> bool {
+    /// that are in no cache; `exact` takes the sums.
+    fn block<T: Element>(
+        &self,
+        start: usize,
+        values: &mut [T],
+        next: &[T],
+        slices: &Slices<'_, T>,
+        exact: &mut [f64],
+    ) -> bool {
         let range = start..start + values.len();
-        let per_step = 1.0 / self.grid;
-        let mut exact = [0.0; AT_ONCE];
-        let exact = &mut exact[..values.len()];
+        let (grid, per_step) = (self.grid, 1.0 / self.grid);
         let mut all_fit = true;
+        // Terms are multiples of the grid, and their sums exact. The first one takes the place of what
+        // `exact` holds.
+        let mut has_begun = false;
         let in_place = slices.in_place.then_some(&*values);
         for vector in slices.vectors.iter().map(|vector| &vector[range.clone()]).chain(in_place) {
+            let adds = std::mem::replace(&mut has_begun, true);
             all_fit &= vectorise(
                 #[inline(always)]
                 || {
@@ -237,26 +248,28 @@ impl FromIntegers<'_> {
                     for (exact, &value) in exact.iter_mut().zip(vector) {
                         let scaled = value.to_double() * per_step;
                         all_fit &= fits(scaled);
-                        *exact += (scaled + ROUND) - ROUND;
+                        let term = ((scaled + ROUND) - ROUND) * grid;
+                        *exact = if adds { *exact + term } else { term };
                     }
                     all_fit
                 },
             );
         }
         for steps in &slices.integers {
+            let adds = std::mem::replace(&mut has_begun, true);
             vectorise(
                 #[inline(always)]
                 || {
                     for (exact, &steps) in exact.iter_mut().zip(&steps[range.clone()]) {
-                        *exact += from_integer(steps);
+                        let term = from_integer(steps) * grid;
+                        *exact = if adds { *exact + term } else { term };
                     }
                 },
             );
         }
-        vectorise(
-            #[inline(always)]
-            || exact.iter_mut().for_each(|exact| *exact *= self.grid),
-        );
+        if !has_begun {
+            exact.fill(0.0);
+        }
         // While the noise is made, memory has time for what is summed next.
         let range = range.end..range.end + next.len();
         prefetch(next);
