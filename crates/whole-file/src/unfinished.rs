@@ -1,7 +1,7 @@
 //! Hidden names for unfinished files and folders, and the removal of those that killed processes left.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,11 +62,10 @@ impl Unfinished {
             let path = folder.join(format!("{prefix}{}", random_number()));
             match create(&path) {
                 Ok(handle) => {
-                    // Some network file systems have no locks; leftovers then stay.
-                    let _ = handle.lock();
-                    // Until it was locked, another process could take it for a leftover and remove
-                    // it.
-                    if path.exists() {
+                    // Until it is locked, another process can take it for a leftover, and then
+                    // removes it. Some network file systems have no locks; leftovers then stay.
+                    let is_taken = matches!(handle.try_lock(), Err(TryLockError::WouldBlock));
+                    if !is_taken && path.exists() {
                         return Ok(Self { path, prefix, handle, is_finished: false });
                     }
                 }
@@ -138,7 +137,7 @@ fn remove_leftovers(folder: &Path, prefix: &str) -> io::Result<()> {
             continue;
         }
         let Ok(handle) = File::open(entry.path()) else { continue };
-        // Held until the file is removed: a process that has just created it waits, and tries again.
+        // Held until the file is removed: a process that has just created it tries another name.
         if handle.try_lock().is_ok() {
             match remove(&entry.path()) {
                 // Another process was faster.

@@ -44,8 +44,8 @@ impl WholeFile {
         Ok(Self { target, unfinished, readers })
     }
 
-    /// Whether `path` is this unfinished file, or one that another process writes for the same
-    /// target.
+    /// Whether `path` is this unfinished file or another one for the same target, which another
+    /// process writes or has left behind. Names of targets are compared in their first 200 bytes.
     pub fn is_unfinished(&self, path: &Path) -> bool {
         self.unfinished.is_for_same_name(path)
     }

@@ -60,7 +60,8 @@ pub struct Execution {
     /// Records that are in memory with their activations at once, at least 1, or one piece
     /// ([`TrainConfig::block_records`](crate::TrainConfig)). A larger batch is worked off in
     /// chunks. Where a scale depends on the rest of the batch (noisy counts of the step, or a
-    /// coupling), each is computed twice: once for the norms, once for the sum.
+    /// coupling), each is computed twice: once for the norms, once for the sum. FairLens has the
+    /// whole batch in memory, and on linear networks computes it once, on one thread.
     ///
     /// `None`: 1,024; a certified run on a CUDA device has as many as a quarter of the memory holds
     /// that is free when the trainer is built.

@@ -224,7 +224,7 @@ impl<T: Element> Exact<T> {
         weights: ([f64; 2], f64),
         form: FairlensForm,
     ) -> Result<Found> {
-        let tape = self.batch()?.select(positions);
+        let tape = self.batch.take().ok_or_else(no_batch)?.select(positions);
         match form {
             FairlensForm::Paper => self.addition(tape, groups, scales, weights).map(Found::Addition),
             FairlensForm::Code => self.share(tape, groups, (scales, slopes), weights.0).map(Found::Norms),
@@ -232,14 +232,13 @@ impl<T: Element> Exact<T> {
     }
 
     fn weighted_sum(&self, scales: &[f64]) -> Result<Vec<f64>> {
-        Ok(flat(&self.network.weighted_sum(self.batch()?, scales)?))
+        let batch = self.batch.as_ref().ok_or_else(no_batch)?;
+        Ok(flat(&self.network.weighted_sum(batch, scales)?))
     }
+}
 
-    fn batch(&self) -> Result<&Tape<T>> {
-        self.batch
-            .as_ref()
-            .ok_or_else(|| TrainError::mismatch("FairLens's batch", "one that was differentiated", "none"))
-    }
+fn no_batch() -> TrainError {
+    TrainError::mismatch("FairLens's batch", "one that was differentiated", "none")
 }
 
 /// The derivative of a clipping factor with respect to the norm: a central difference, except at a
