@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 /// | 2 | sums over pieces of public blocks, added as integers; batches drawn block by block; norms that bound what is added |
 /// | 3 | on CPUs as 2; on CUDA devices other pieces, and sums divided among more threads |
 /// | 4 | norms of convolutions from products of pixels, each summed in `f64` over sixteen lanes |
-/// | 5 | on CPUs pieces in stretches; long products with few columns summed in lanes; FairLens's own pass over linear networks |
+/// | 5 | on CPUs pieces in stretches, long products with few columns in lanes; FairLens's own pass |
 pub const NUMERICS: u32 = 5;
 
 /// The properties of the platform that decide bits: kind of processor, its vectors, and a digest of

@@ -8,12 +8,16 @@ use super::{Matrix, call};
 use crate::ops::element::Element;
 use crate::ops::transpose::transpose;
 
-/// Distance of columns, in bytes.
-const APART: usize = 2048;
 /// Columns that are copied at a time, at most: with the longest chain they stay in the second cache.
 const STRIP: usize = 64;
 /// Columns from which on a copy is worth it.
 const MANY: usize = 16;
+
+/// Whether lines this many values apart, or a multiple of it, share so few lines of the first cache that
+/// it has room for some of them alone.
+pub(super) fn are_aliased<T>(apart: usize) -> bool {
+    (apart * size_of::<T>()).is_multiple_of(2048)
+}
 
 /// `dst = lhs · rhs` or `dst += lhs · rhs`, as one call of `gemm` gives it bit for bit, and true; or
 /// false, with nothing done, for other right factors.
@@ -25,7 +29,7 @@ pub(super) fn product<T: Element>(
     accumulate: bool,
 ) -> bool {
     let (n, k, apart) = (rhs.columns, rhs.rows, rhs.column_stride);
-    if rhs.row_stride != 1 || !(apart * size_of::<T>()).is_multiple_of(APART) || n < MANY {
+    if rhs.row_stride != 1 || !are_aliased::<T>(apart) || n < MANY {
         return false;
     }
     let n_strips = n.div_ceil(STRIP);

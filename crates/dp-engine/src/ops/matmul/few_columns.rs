@@ -15,15 +15,14 @@ use std::ops::Range;
 
 use pulp::{Arch, MemMask, Simd, WithSimd};
 
+use super::aliased::are_aliased;
 use super::{Matrix, Stack};
 use crate::ops::transpose::transpose;
 
 /// Columns of a product, at most: with more, `gemm` is as fast.
 const COLUMNS: usize = 32;
 
-/// Rows this many values apart, or a multiple of it, are in the same lines of the first cache, which
-/// has room for some of them.
-const ALIASED: usize = 512;
+/// Rows at once that the first cache has room for where they are aliased.
 const ALIASED_ROWS: usize = 8;
 
 /// `dst = lhs · rhs` or `dst += lhs · rhs` for each matrix of a stack, as `gemm`'s chains of fused
@@ -97,8 +96,7 @@ impl FewColumns<'_> {
     #[inline(always)]
     fn rows_at_once(&self) -> usize {
         let Matrix { row_stride, column_stride, .. } = self.lhs.first;
-        let are_aliased = column_stride == 1 && row_stride.is_multiple_of(ALIASED);
-        if are_aliased { ALIASED_ROWS } else { usize::MAX }
+        if column_stride == 1 && are_aliased::<f32>(row_stride) { ALIASED_ROWS } else { usize::MAX }
     }
 
     /// The next `width` columns, `V` vectors of them, of all rows.
