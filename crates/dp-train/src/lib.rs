@@ -9,6 +9,7 @@ mod device_name;
 mod early_stopping;
 mod error;
 mod group_sampling;
+mod loops;
 mod observer;
 mod own_parts;
 mod plan;

@@ -5,7 +5,7 @@ use super::element::Element;
 /// Product of two vectors of equal length in `f64`, in lanes so that it vectorises. Of `f32` every
 /// product is exact, so that it does not matter whether a processor fuses it with the addition.
 #[inline(always)]
-pub(super) fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
+pub fn double_dot<T: Element>(a: &[T], b: &[T]) -> f64 {
     const LANES: usize = 16;
     let mut lanes = [0.0; LANES];
     let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));

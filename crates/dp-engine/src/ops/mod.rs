@@ -50,6 +50,7 @@ pub use cuda::DeviceIntegers;
 pub(crate) use cuda::{
     cublas_version, free_memory as free_cuda_memory, has_fast_double, passes_in_tf32, prepare as prepare_cuda,
 };
+pub use double_dot::double_dot;
 pub(crate) use dropout::dropout;
 pub use element::Element;
 pub(crate) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};

@@ -10,7 +10,7 @@ use candle_core::{Result, Tensor};
 use super::cancellation::guarded_sq_norm;
 #[cfg(feature = "cuda")]
 use super::cuda;
-use super::double_dot::dot;
+use super::double_dot::double_dot;
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
 use super::in_place::{Operands, binary, ternary};
 use super::matmul::{Matrix, product};
@@ -50,12 +50,12 @@ pub(crate) fn sequence_sq_norms(dst: &Tensor, x: &Tensor, d: &Tensor, positions:
 fn sq_norm<T: Element>(x: &[T], d: &[T], inputs: usize, outputs: usize) -> f64 {
     let (mut diagonal, mut above, mut terms, mut largest) = (0.0, 0.0, 0.0, 0.0_f64);
     for (t, (x_t, d_t)) in x.chunks_exact(inputs).zip(d.chunks_exact(outputs)).enumerate() {
-        let (x_sq, square) = (dot(x_t, x_t), (dot(x_t, x_t) + 1.0) * dot(d_t, d_t));
+        let (x_sq, square) = (double_dot(x_t, x_t), (double_dot(x_t, x_t) + 1.0) * double_dot(d_t, d_t));
         diagonal += square;
         terms += square.sqrt();
         largest = largest.max(x_sq);
         for (x_u, d_u) in x.chunks_exact(inputs).zip(d.chunks_exact(outputs)).skip(t + 1) {
-            above += (dot(x_t, x_u) + 1.0) * dot(d_t, d_u);
+            above += (double_dot(x_t, x_u) + 1.0) * double_dot(d_t, d_u);
         }
     }
     guarded_sq_norm(diagonal + 2.0 * above, terms, largest.sqrt(), x.len() / inputs, T::UNIT)

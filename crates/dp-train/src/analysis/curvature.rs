@@ -6,8 +6,9 @@ use dp_engine::{Engine, ParameterVector, Records, ops};
 use rand::CryptoRng;
 
 use super::sampled::Sampled;
-use super::vector::{add_scaled, dot, mean, norm, scale};
+use super::vector::{dot, mean, norm, scale};
 use crate::error::{Result, TrainError};
+use crate::loops::add_scaled;
 use crate::{Loss, ModelConfig};
 
 /// Step of a central difference of gradients, relative to `1 + ‖θ‖`: truncation of order h²,

@@ -30,18 +30,6 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// `a += factor · b`.
-pub(super) fn add_scaled(a: &mut [f64], factor: f64, b: &[f64]) {
-    vectorise(
-        #[inline(always)]
-        || {
-            for (a, b) in a.iter_mut().zip(b) {
-                *a += factor * b;
-            }
-        },
-    );
-}
-
 /// `a *= factor`.
 pub(super) fn scale(a: &mut [f64], factor: f64) {
     vectorise(
@@ -57,6 +45,7 @@ pub(super) fn scale(a: &mut [f64], factor: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loops::add_scaled;
 
     /// 1 + 4 + … + 19² = 19·20·39/6 = 2,470: two full blocks of eight and a rest of three.
     #[test]

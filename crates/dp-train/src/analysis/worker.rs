@@ -5,8 +5,8 @@ use dp_clipping::ClipMethod;
 use dp_engine::{Engine, ParameterVector, Records};
 
 use super::curvature::Curvature;
-use super::vector::add_scaled;
 use crate::error::{Result, TrainError};
+use crate::loops::add_scaled;
 use crate::plan::Plan;
 use crate::trainer::{FairLens, Regularised, Usable};
 
@@ -87,9 +87,8 @@ impl Worker {
         expected_batch_size: f64,
     ) -> Result<Option<Vec<f64>>> {
         let Some(fairlens) = &mut self.fairlens else { return Ok(None) };
-        let parameters = self.curvature.origin();
-        fairlens.losses_and_norms(records, batch.rows, parameters)?;
-        match fairlens.regularise(method, records, batch, expected_batch_size, parameters)? {
+        fairlens.losses_and_norms(records, batch.rows, self.curvature.origin())?;
+        match fairlens.regularise(method, records, batch, expected_batch_size)? {
             Regularised::Common(vector) => Ok(Some(vector)),
             Regularised::Own => Err(TrainError::mismatch("FairLens of an analysis", "the paper's form", "the code's")),
         }

@@ -23,16 +23,9 @@ impl Trainer<'_> {
     pub(super) fn regularise(&mut self, rows: &[usize], pass: &mut Pass) -> Result<Option<Regularised>> {
         let (Some(fairlens), Some(method)) = (&mut self.fairlens, &self.method) else { return Ok(None) };
         let usable: Vec<usize> = (0..rows.len()).filter(|i| !pass.blanked.contains(i)).collect();
-        let usable_rows: Vec<usize> = usable.iter().map(|&i| rows[i]).collect();
         let mut norms: Vec<f64> = usable.iter().map(|&i| pass.norms[i]).collect();
-        let parameters = self.engine.model().parameters().to_vec()?;
-        let addition = fairlens.regularise(
-            method.as_ref(),
-            self.records,
-            Usable { positions: &usable, rows: &usable_rows, norms: &mut norms },
-            self.plan.expected_batch_size(),
-            &parameters,
-        )?;
+        let batch = Usable { rows, positions: &usable, norms: &mut norms };
+        let addition = fairlens.regularise(method.as_ref(), self.records, batch, self.plan.expected_batch_size())?;
         for (i, norm) in usable.into_iter().zip(norms) {
             pass.norms[i] = norm;
         }

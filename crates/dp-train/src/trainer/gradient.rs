@@ -8,9 +8,9 @@ use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Privatise};
 use dp_engine::{EngineError, ParameterVector, WeightedSum};
 
-use super::loops::dot;
 use super::{StepSum, Trainer, adds_noise};
 use crate::error::{Result, TrainError};
+use crate::loops::dot;
 
 /// How much of each record enters the sum, and how much noise that takes.
 #[derive(Default)]

@@ -10,7 +10,6 @@ mod fairlens;
 mod fixed_counts;
 mod gradient;
 mod in_advance;
-mod loops;
 mod micro_batch;
 mod shared;
 

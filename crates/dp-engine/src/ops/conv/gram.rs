@@ -6,7 +6,7 @@ use super::{ConvShape, check_images, patches};
 use crate::ops::cancellation::guarded_sq_norm;
 #[cfg(feature = "cuda")]
 use crate::ops::cuda;
-use crate::ops::double_dot::dot;
+use crate::ops::double_dot::double_dot;
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
 use crate::ops::in_place::{Operands, ternary};
 use crate::ops::workspace::Workspace;
@@ -78,12 +78,12 @@ fn sq_norm<T: Element>(shape: &ConvShape, group: usize, patch_gram: &[f64], grad
         || {
             for t in 0..n {
                 let a = patch_gram[t * n + t];
-                let square = (a + bias) * dot(row(t), row(t));
+                let square = (a + bias) * double_dot(row(t), row(t));
                 sum += square;
                 terms += square.sqrt();
                 largest = largest.max(a);
                 for u in t + 1..n {
-                    sum += 2.0 * ((patch_gram[t * n + u] + bias) * dot(row(t), row(u)));
+                    sum += 2.0 * ((patch_gram[t * n + u] + bias) * double_dot(row(t), row(u)));
                 }
             }
         },
@@ -108,7 +108,7 @@ fn patch_gram<'a, T: Element>(
         || {
             for t in 0..n {
                 for u in t..n {
-                    gram[t * n + u] = dot(&rows[t * patch..][..patch], &rows[u * patch..][..patch]);
+                    gram[t * n + u] = double_dot(&rows[t * patch..][..patch], &rows[u * patch..][..patch]);
                 }
             }
         },
@@ -137,7 +137,7 @@ fn patch_gram_of_pixels<'a, T: Element>(
         || {
             for i in 0..n_pixels {
                 for j in i..n_pixels {
-                    let product = dot(channels(i), channels(j));
+                    let product = double_dot(channels(i), channels(j));
                     pixel_gram[i * width + j] = product;
                     pixel_gram[j * width + i] = product;
                 }

@@ -17,7 +17,7 @@ use dp_engine::ops::{Element, Matrix, product};
 
 use super::network::{Adjoints, Affine, Network, Tape};
 use crate::error::Result;
-use crate::trainer::loops::{add_products, add_to, combine, dot, multiply, multiply_add, scale, scale_rows};
+use crate::loops::{add_products, add_scaled, add_to, combine, dot, multiply, scale, scale_rows};
 
 /// R1's derivatives.
 pub(super) struct ClippingGap<T> {
@@ -85,7 +85,7 @@ impl<T: Element> Pairs<T> {
             let mut products = vec![0.0; tape.rows];
             for ((x, d), &lost) in inputs.chunks_exact(tape.rows).zip(deltas.chunks_exact(tape.rows)).zip(lost) {
                 multiply(&mut products, x, d);
-                multiply_add(slopes, lost, &products);
+                add_scaled(slopes, lost, &products);
             }
             return Ok(Self::Gram { inputs, deltas });
         }

@@ -15,7 +15,7 @@ use super::clipping_gap::ClippingGap;
 use super::groups::Groups;
 use super::network::Tape;
 use crate::error::Result;
-use crate::trainer::loops::multiply_add;
+use crate::loops::add_scaled;
 
 impl<T: Element> Exact<T> {
     /// The norms of the regularised gradients of a batch, whose deltas become theirs. The clipping
@@ -49,7 +49,7 @@ impl<T: Element> Exact<T> {
 
         let shares = network.sweep(&tape, adjoints, None)?;
         for (deltas, shares) in tape.deltas.iter_mut().zip(&shares) {
-            multiply_add(deltas, T::from_double(n), shares);
+            add_scaled(deltas, T::from_double(n), shares);
         }
         let norms = network.norms(&tape);
         self.batch = Some(tape);

@@ -21,17 +21,19 @@ impl Differences {
         Ok(Self { curvature })
     }
 
-    /// The addition for a batch of these rows, the first of them clipped by these factors, at these
-    /// parameters.
+    /// Moves to these parameters.
+    pub(super) fn set_parameters(&mut self, parameters: &[f64]) -> Result<()> {
+        self.curvature.set_parameters(parameters)
+    }
+
+    /// The addition for a batch of these rows, the first of them clipped by these factors.
     pub(super) fn addition(
         &mut self,
         records: &Records,
         rows: &[usize],
         scales: &[f64],
         ([gamma_1, gamma_2], expected_batch_size): ([f64; 2], f64),
-        parameters: &[f64],
     ) -> Result<Addition> {
-        self.curvature.set_parameters(parameters)?;
         let batch = records.select(rows, DType::F64)?;
         let rows: Vec<usize> = (0..batch.len()).collect();
         let groups = Groups::new(batch.groups().to_vec(), batch.facts().n_groups);

@@ -15,8 +15,8 @@ use dp_engine::ops::Element;
 use self::differences::Differences;
 use self::groups::Groups;
 use self::network::{Network, Tape, flat};
-use super::loops::dot;
 use crate::error::{Result, TrainError};
+use crate::loops::dot;
 use crate::train_config::TrainConfig;
 
 /// FairLens's regularisers, and their derivatives.
@@ -73,10 +73,10 @@ struct Addition {
 
 /// The records of a batch that have a finite gradient.
 pub(crate) struct Usable<'a> {
-    /// Their positions in it.
-    pub(crate) positions: &'a [usize],
-    /// Their numbers.
+    /// The numbers of the batch's records.
     pub(crate) rows: &'a [usize],
+    /// The positions of the usable ones.
+    pub(crate) positions: &'a [usize],
     /// The norms of their gradients.
     pub(crate) norms: &'a mut [f64],
 }
@@ -106,8 +106,8 @@ impl FairLens {
         Ok(Some(Self { derivatives, gamma: [gamma_1, gamma_2], form, order: Vec::new() }))
     }
 
-    /// Losses and gradient norms of a batch of these rows, at these parameters; `None` where the
-    /// derivatives are differences.
+    /// Moves to these parameters. Losses and gradient norms of a batch of these rows there; `None`
+    /// where the derivatives are differences.
     pub(crate) fn losses_and_norms(
         &mut self,
         records: &Records,
@@ -117,7 +117,7 @@ impl FairLens {
         match &mut self.derivatives {
             Derivatives::Single(exact) => exact.losses_and_norms(records, rows, parameters).map(Some),
             Derivatives::Double(exact) => exact.losses_and_norms(records, rows, parameters).map(Some),
-            Derivatives::Other(_) => Ok(None),
+            Derivatives::Other(differences) => differences.set_parameters(parameters).map(|()| None),
         }
     }
 
@@ -129,31 +129,30 @@ impl FairLens {
         records: &Records,
         usable: Usable<'_>,
         expected_batch_size: f64,
-        parameters: &[f64],
     ) -> Result<Regularised> {
-        let Usable { positions, rows, norms } = usable;
-        let scale = |(&row, &norm): (&usize, &f64)| {
+        let Usable { rows, positions, norms } = usable;
+        let scale = |(&position, &norm): (&usize, &f64)| {
             method
-                .scale_in_advance(records.groups()[row])
+                .scale_in_advance(records.groups()[rows[position]])
                 .map(|scale| [scale.scale(norm), slope(|n| scale.scale(n), norm)])
         };
         let factors: Vec<[f64; 2]> =
-            rows.iter().zip(&*norms).map(scale).collect::<Option<_>>().ok_or_else(|| {
+            positions.iter().zip(&*norms).map(scale).collect::<Option<_>>().ok_or_else(|| {
                 TrainError::mismatch("clipping factors that depend on the record alone", "some", "none")
             })?;
         let is_clipped = |&i: &usize| factors[i] != [1.0, 0.0];
-        let (clipped, kept): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_clipped);
+        let (clipped, kept): (Vec<usize>, Vec<usize>) = (0..positions.len()).partition(is_clipped);
         let factors: (Vec<f64>, Vec<f64>) = clipped.iter().map(|&i| (factors[i][0], factors[i][1])).unzip();
         self.order = [clipped, kept].concat();
-        let rows: Vec<usize> = self.order.iter().map(|&i| rows[i]).collect();
         let positions: Vec<usize> = self.order.iter().map(|&i| positions[i]).collect();
-        let groups = Groups::new(rows.iter().map(|&row| records.groups()[row]).collect(), records.facts().n_groups);
+        let rows: Vec<usize> = positions.iter().map(|&position| rows[position]).collect();
+        let groups = Groups::new(records.labels_and_groups(&rows).1, records.facts().n_groups);
         let weights = (self.gamma, expected_batch_size);
         let found = match &mut self.derivatives {
             Derivatives::Single(exact) => exact.regularise(&positions, &groups, &factors, weights, self.form)?,
             Derivatives::Double(exact) => exact.regularise(&positions, &groups, &factors, weights, self.form)?,
             Derivatives::Other(differences) => {
-                Found::Addition(differences.addition(records, &rows, &factors.0, weights, parameters)?)
+                Found::Addition(differences.addition(records, &rows, &factors.0, weights)?)
             }
         };
         match found {
@@ -333,13 +332,12 @@ mod tests {
         (gamma, expected): ([f64; 2], f64),
         parameters: &[f64],
     ) -> Addition {
-        match Exact::<f64>::of(config, records.facts().n_inputs) {
-            Some(mut exact) => exact_addition(&mut exact, records, rows, scales, (gamma, expected), parameters),
-            None => Differences::new(config, records)
-                .unwrap()
-                .addition(records, rows, scales, (gamma, expected), parameters)
-                .unwrap(),
+        if let Some(mut exact) = Exact::<f64>::of(config, records.facts().n_inputs) {
+            return exact_addition(&mut exact, records, rows, scales, (gamma, expected), parameters);
         }
+        let mut differences = Differences::new(config, records).unwrap();
+        differences.set_parameters(parameters).unwrap();
+        differences.addition(records, rows, scales, (gamma, expected)).unwrap()
     }
 
     fn exact_addition<T: Element>(
@@ -351,7 +349,7 @@ mod tests {
         parameters: &[f64],
     ) -> Addition {
         let tape = exact.tape(records, rows, parameters).unwrap();
-        let groups = Groups::new(rows.iter().map(|&row| records.groups()[row]).collect(), 4);
+        let groups = Groups::new(records.labels_and_groups(rows).1, 4);
         exact.addition(tape, &groups, scales, weights).unwrap()
     }
 

@@ -5,7 +5,7 @@ use dp_engine::ops::{Activation, Element, Matrix, product};
 use dp_engine::{Loss, ModelConfig};
 
 use crate::error::Result;
-use crate::trainer::loops::{add_products, add_to, dot, multiply_add, scale_rows, update};
+use crate::loops::{add_products, add_scaled, add_to, dot, scale_rows, update};
 
 /// The parameters of a linear layer, or a vector of their shape.
 pub(super) struct Affine<T> {
@@ -356,7 +356,7 @@ impl<T: Element> Network<T> {
             let add = |out: &mut [T], values: &[T], width: usize, other: usize| {
                 let rows = out.chunks_exact_mut(width).zip(values.chunks_exact(width));
                 for ((out, values), (factor, sq)) in rows.zip(factors.iter().zip(&sq_norms[index])) {
-                    multiply_add(out, T::from_double(factor * sq[other]), values);
+                    add_scaled(out, T::from_double(factor * sq[other]), values);
                 }
             };
             add(&mut adjoints.deltas[index], &tape.deltas[index], layer.outputs, 1);

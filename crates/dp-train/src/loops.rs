@@ -1,13 +1,10 @@
 //! Loops over the values of a batch, compiled for the best instruction set of the machine.
 
-use dp_clipping::internal::vectorise;
-use dp_engine::ops::Element;
-
-/// Parts that a sum is made of, so that they can be formed side by side.
-const LANES: usize = 16;
+use dp_engine::ops::{Element, double_dot};
+use dp_engine::vector_math::vectorise;
 
 /// `f(values[i], others[i])` in place.
-pub(super) fn update<T: Element>(values: &mut [T], others: &[T], f: impl Fn(T, T) -> T) {
+pub(crate) fn update<T: Element>(values: &mut [T], others: &[T], f: impl Fn(T, T) -> T) {
     vectorise(
         #[inline(always)]
         || values.iter_mut().zip(others).for_each(|(value, &other)| *value = f(*value, other)),
@@ -15,16 +12,16 @@ pub(super) fn update<T: Element>(values: &mut [T], others: &[T], f: impl Fn(T, T
 }
 
 /// `sums[i] += values[i]`
-pub(super) fn add_to<T: Element>(sums: &mut [T], values: &[T]) {
+pub(crate) fn add_to<T: Element>(sums: &mut [T], values: &[T]) {
     update(sums, values, |sum, value| sum + value);
 }
 
 /// `sums[i] += factor values[i]`
-pub(super) fn multiply_add<T: Element>(sums: &mut [T], factor: T, values: &[T]) {
+pub(crate) fn add_scaled<T: Element>(sums: &mut [T], factor: T, values: &[T]) {
     update(sums, values, |sum, value| sum + factor * value);
 }
 
-pub(super) fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f64]) {
+pub(crate) fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f64]) {
     vectorise(
         #[inline(always)]
         || {
@@ -39,32 +36,22 @@ pub(super) fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f6
 }
 
 /// `sums[i] += ⟨d_i, v_i⟩`
-pub(super) fn add_products<T: Element>(sums: &mut [f64], d: &[T], v: &[T], width: usize) {
+pub(crate) fn add_products<T: Element>(sums: &mut [f64], d: &[T], v: &[T], width: usize) {
     for (sum, (d, v)) in sums.iter_mut().zip(d.chunks_exact(width).zip(v.chunks_exact(width))) {
         *sum += dot(d, v);
     }
 }
 
 /// `Σ a[i] b[i]`
-pub(super) fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
+pub(crate) fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
     vectorise(
         #[inline(always)]
-        || {
-            let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-            let mut lanes = [0.0; LANES];
-            for (a, b) in a.iter().zip(b) {
-                for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-                    *lane += a.to_double() * b.to_double();
-                }
-            }
-            let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a.to_double() * b.to_double()).sum();
-            lanes.iter().sum::<f64>() + rest
-        },
+        || double_dot(a, b),
     )
 }
 
 /// `products[i] = a[i] b[i]`
-pub(super) fn multiply<T: Element>(products: &mut [f64], a: &[T], b: &[T]) {
+pub(crate) fn multiply<T: Element>(products: &mut [f64], a: &[T], b: &[T]) {
     vectorise(
         #[inline(always)]
         || {
@@ -76,7 +63,7 @@ pub(super) fn multiply<T: Element>(products: &mut [f64], a: &[T], b: &[T]) {
 }
 
 /// `values[i] *= factors[i]`
-pub(super) fn scale<T: Element>(values: &mut [T], factors: &[f64]) {
+pub(crate) fn scale<T: Element>(values: &mut [T], factors: &[f64]) {
     vectorise(
         #[inline(always)]
         || values.iter_mut().zip(factors).for_each(|(value, &factor)| *value *= T::from_double(factor)),
@@ -84,7 +71,7 @@ pub(super) fn scale<T: Element>(values: &mut [T], factors: &[f64]) {
 }
 
 /// `sums[i] = a x[i] + b y[i]`
-pub(super) fn combine(sums: &mut [f64], (a, x): (f64, &[f64]), (b, y): (f64, &[f64])) {
+pub(crate) fn combine(sums: &mut [f64], (a, x): (f64, &[f64]), (b, y): (f64, &[f64])) {
     vectorise(
         #[inline(always)]
         || {
